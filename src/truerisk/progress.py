@@ -1,0 +1,86 @@
+"""Progress on standard error for anything that takes more than two seconds.
+
+On a terminal it is a bar with the time left; elsewhere (CI, a pipe) one plain line every ten seconds.
+Standard output is never touched, so that ``--json`` stays clean.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PATIENCE = 2.0  # seconds before anything is shown
+LINE_EVERY = 10.0  # seconds between plain lines where there is no terminal
+
+_enabled = True
+
+
+def enable(on: bool) -> None:
+    """Switch all progress on or off (``--quiet``)."""
+    global _enabled
+    _enabled = on
+
+
+@contextmanager
+def bar(label: str, total: int) -> Iterator[Callable[..., None]]:
+    """Yield ``advance(steps=1, note="")``; draw nothing for the first two seconds.
+
+    >>> with bar("counting", total=3) as advance:
+    ...     for _ in range(3):
+    ...         advance(note="loss 0.1")
+    """
+    if not _enabled:
+        yield lambda steps=1, note="": None
+    elif sys.stderr.isatty():
+        with _rich_bar(label, total) as advance:
+            yield advance
+    else:
+        yield _plain_lines(label, total)
+
+
+@contextmanager
+def _rich_bar(label: str, total: int) -> Iterator[Callable[..., None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    start = time.monotonic()
+    display = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = display.add_task(label, total=total, note="")
+    started = False
+
+    def advance(steps: int = 1, note: str = "") -> None:
+        nonlocal started
+        display.update(task, advance=steps, note=note)
+        if not started and time.monotonic() - start > PATIENCE:
+            display.start()
+            started = True
+
+    try:
+        yield advance
+    finally:
+        if started:
+            display.stop()
+
+
+def _plain_lines(label: str, total: int) -> Callable[..., None]:
+    done, start, last = 0, time.monotonic(), time.monotonic()
+
+    def advance(steps: int = 1, note: str = "") -> None:
+        nonlocal done, last
+        done += steps
+        now = time.monotonic()
+        if now - last >= LINE_EVERY:
+            left = (now - start) / max(done, 1) * (total - done)
+            print(f"{label}: {done}/{total}, about {left:.0f} s left  {note}".rstrip(), file=sys.stderr)
+            last = now
+
+    return advance
