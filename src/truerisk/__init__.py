@@ -1,0 +1,38 @@
+"""truerisk: what a neural network will really do on unseen data.
+
+The names below are loaded when they are first used, so that ``import truerisk`` and ``truerisk --help``
+do not wait for torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from truerisk._version import __version__
+
+if TYPE_CHECKING:
+    from truerisk.certificates import Certificate, certify, verify
+    from truerisk.errors import TrueriskError, VerificationError
+    from truerisk.pacbayes import Gaussian
+
+_WHERE = {
+    "Certificate": "truerisk.certificates",
+    "Gaussian": "truerisk.pacbayes",
+    "TrueriskError": "truerisk.errors",
+    "VerificationError": "truerisk.errors",
+    "certify": "truerisk.certificates",
+    "verify": "truerisk.certificates",
+}
+
+__all__ = ["Certificate", "Gaussian", "TrueriskError", "VerificationError", "__version__", "certify", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'truerisk' has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,7 @@
+"""Certificates: made by ``certify``, kept in files, checked by ``verify``."""
+
+from truerisk.certificates.certificate import Certificate
+from truerisk.certificates.entry import certify
+from truerisk.certificates.verify import Verification, verify
+
+__all__ = ["Certificate", "Verification", "certify", "verify"]

@@ -1,0 +1,27 @@
+"""Networks: the built-in ones, the user's own, and the checks that make them certifiable."""
+
+from truerisk.nets.architecture import BUILTIN, FACTORY, MODULE, Architecture, architecture
+from truerisk.nets.builtin import builtin, convnet, mlp
+from truerisk.nets.checks import check_network
+from truerisk.nets.evaluate import count_errors, margins, predict_labels, wrong_and_close
+from truerisk.nets.reinitialize import reinitialized
+from truerisk.nets.weights import load_weights, read_weights
+
+__all__ = [
+    "BUILTIN",
+    "FACTORY",
+    "MODULE",
+    "Architecture",
+    "architecture",
+    "builtin",
+    "check_network",
+    "convnet",
+    "count_errors",
+    "load_weights",
+    "margins",
+    "mlp",
+    "predict_labels",
+    "read_weights",
+    "reinitialized",
+    "wrong_and_close",
+]

@@ -1,0 +1,154 @@
+"""A certificate: its numbers, the predictor they are about, and the files that let anyone check them."""
+
+from __future__ import annotations
+
+import json
+import platform
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from truerisk._version import __version__
+from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.files import CERTIFICATE, decode, encode, read_files, sha256, to_json, write_atomically
+from truerisk.certificates.settings import Settings
+from truerisk.errors import TrueriskError, VerificationError
+from truerisk.nets import BUILTIN, Architecture, architecture, builtin, predict_labels
+from truerisk.pacbayes import draw_predictions
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """An upper bound on the true risk that fails with probability at most ``delta``.
+
+    ``record`` is what ``certificate.json`` holds; the commonest fields are attributes too.
+    """
+
+    record: dict[str, Any]
+    evidence: Evidence
+
+    @property
+    def risk_bound(self) -> float:
+        """The true risk is at most this."""
+        return float(self.record["risk_bound"])
+
+    @property
+    def empirical_risk(self) -> float:
+        """Error rate seen on the certifying examples (for a stochastic predictor: of the drawn networks)."""
+        return float(self.record["empirical_risk"])
+
+    @property
+    def kl(self) -> float | None:
+        """KL(posterior, prior) in nats, or None for a hold-out certificate."""
+        return None if self.record["kl"] is None else float(self.record["kl"])
+
+    @property
+    def kl_unrescaled(self) -> float | None:
+        """The KL before rescaling."""
+        value = self.record["kl_unrescaled"]
+        return None if value is None else float(value)
+
+    @property
+    def floor(self) -> float:
+        """The hold-out bound that a user would pick instead."""
+        return float(self.record["floor"])
+
+    @property
+    def ledger(self) -> list[dict[str, Any]]:
+        """The events that delta is spent on."""
+        return list(self.record["ledger"])
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What the certificate takes for granted."""
+        return list(self.record["assumptions"])
+
+    @property
+    def delta(self) -> float:
+        return float(self.record["delta"])
+
+    @property
+    def sentence(self) -> str:
+        """The certificate in one sentence."""
+        return str(self.record["sentence"])
+
+    def predictor(self, x: np.ndarray | Tensor, seed: int | None = None) -> np.ndarray:
+        """Labels for a batch of inputs by exactly the predictor that was certified.
+
+        A stochastic predictor draws new weights for each example; ``seed`` makes its draws repeatable.
+        """
+        X = np.ascontiguousarray(x.detach().cpu().numpy() if isinstance(x, Tensor) else x, dtype=np.float32)
+        shape = tuple(self.record["data"]["input_shape"])
+        if X.shape[1:] != shape or not len(X):
+            raise TrueriskError(f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}.")
+        if self.evidence.posterior is None:
+            return predict_labels(self.evidence.network, X)
+        return draw_predictions(self.evidence.posterior, X, secrets.randbits(63) if seed is None else seed)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write weights, split and ``certificate.json`` (last, so that a certificate is never half there)."""
+        folder = Path(folder)
+        files = encode(self.evidence)
+        (folder / CERTIFICATE).unlink(missing_ok=True)
+        for name, content in files.items():
+            write_atomically(folder / name, content)
+        write_atomically(folder / CERTIFICATE, to_json(self.record))
+        return folder / CERTIFICATE
+
+    @classmethod
+    def load(cls, folder: str | Path, model: object = None) -> Certificate:
+        """Read a saved certificate and check its files' hashes; ``verify`` is what checks its numbers."""
+        record = read_record(folder)
+        files = read_files(Path(folder), record["files"])
+        return cls(record, decode(files, stored_architecture(record, model).build(0)))
+
+
+def complete(record: dict[str, Any], settings: Settings, evidence: Evidence) -> dict[str, Any]:
+    """Add what is not derived from data: settings, hashes of files, versions."""
+    hashes = {name: sha256(content) for name, content in encode(evidence).items()}
+    extra = {"settings": settings.record(), "files": hashes, "software": software(), "version": __version__}
+    return {"format": FORMAT, **record, **extra}
+
+
+def software() -> dict[str, str]:
+    """What may change the last digit of a float, or the stream of random numbers."""
+    return {"torch": torch.__version__, "numpy": np.__version__, "machine": platform.machine()}
+
+
+def read_record(folder: str | Path) -> dict[str, Any]:
+    """``certificate.json`` as a dictionary with the fields that every certificate has."""
+    path = Path(folder) / CERTIFICATE
+    if not path.is_file():
+        raise TrueriskError(f"there is no {CERTIFICATE} in {folder}; give the folder that certify wrote.")
+    try:
+        record = json.loads(path.read_bytes())
+    except (ValueError, UnicodeDecodeError) as error:
+        raise VerificationError(f"{path} is not JSON ({error}).") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise VerificationError(f"{path} is not a truerisk certificate of format {FORMAT}.")
+    missing = [k for k in ("settings", "files", "data", "model", "software") if not isinstance(record.get(k), dict)]
+    if missing:
+        raise VerificationError(f"{path} has no field {', '.join(missing)}.")
+    return record
+
+
+def stored_architecture(record: dict[str, Any], model: object) -> Architecture:
+    """The architecture a certificate speaks of. Code that only the certificate names is never imported."""
+    shape, classes = record["data"]["input_shape"], record["data"]["classes"]
+    if model is not None:
+        return architecture(model, shape, classes, trust_factory=True)
+    name, kind = str(record["model"].get("name")), record["model"].get("kind")
+    if kind != BUILTIN:
+        raise TrueriskError(
+            f"the certificate is about your own model {name}; give it again (--model file.py:factory), because "
+            "code that only a certificate names is never run."
+        )
+    builtin(name, shape, classes)  # refuses everything that is not a built-in name
+    return architecture(name, shape, classes)

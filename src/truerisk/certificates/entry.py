@@ -1,0 +1,165 @@
+"""``truerisk.certify``: one call from a network and data to a certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from truerisk.certificates.certificate import Certificate, complete
+from truerisk.certificates.evidence import Evidence, Fit, produce
+from truerisk.certificates.fresh import leave_out
+from truerisk.certificates.ledger import ledger
+from truerisk.certificates.record import assemble, derive_facts
+from truerisk.certificates.settings import (
+    DATA_FREE_STD,
+    HOLD_OUT,
+    LEARNT_STD,
+    METHODS,
+    PAC_BAYES_KL,
+    TRIED_BY_AUTHORS,
+    Settings,
+    default_plans,
+    split_fraction,
+)
+from truerisk.data import Data, load
+from truerisk.errors import TrueriskError
+from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights
+from truerisk.pacbayes.objectives import objective as known_objective
+
+
+def certify(
+    build: object = None,
+    data: object = None,
+    prior: str = "split:0.5",
+    delta: float = 0.05,
+    seed: int = 0,
+    *,
+    method: str = PAC_BAYES_KL,
+    fit: Fit | None = None,
+    fresh: object = None,
+    trained_on: object = None,
+    weights: str | Path | None = None,
+    tried: int | None = None,
+    objective: str = "tempered",
+    epochs: int | None = None,
+    prior_std: float | None = None,
+    trust_factory: bool = False,
+    data_dir: str | Path | None = None,
+    work: str | Path | None = None,
+) -> Certificate:
+    """A certified upper bound on the true risk of a network.
+
+    ``build`` is a factory, a module (its weights are used with ``fresh`` only), or a built-in name;
+    ``data`` a torch Dataset, a pair (X, y), a name or a path.
+
+    * ``prior="zero"`` or ``"init"``: data-free, all examples certify. ``"split:0.5"``: half of the
+      examples train the prior, the other half certify.
+    * ``fit(module, dataset)``: your own training, for the prior and for the hold-out floor.
+    * ``fresh=data``: certify the module as it is (or with ``weights`` from a file) on data it never saw.
+      ``trained_on`` (indices or data) is checked for overlap.
+    * ``tried``: how many configurations (network, prior, seed) were compared on this data, this one
+      included. Each gets an equal share of ``delta``.
+    * ``work``: a folder for checkpoints; the same call goes on where a killed one was.
+
+    >>> cert = certify("mlp:16", "digits", epochs=2)
+    >>> cert.empirical_risk < cert.risk_bound <= 1
+    True
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise TrueriskError(f"the seed is {seed!r}, but must be a whole number that is not negative.")
+    if fresh is not None:
+        if data is not None:
+            raise TrueriskError("give either data (to train and certify) or fresh (to certify what is trained), not both.")
+        return _certify_trained(build, load(fresh, data_dir), weights, trained_on, delta, seed, tried, data_dir)
+    if weights is not None or trained_on is not None:
+        raise TrueriskError(
+            "weights and trained_on are for a network that is already trained: give fresh data too (--fresh), "
+            "labelled examples that it never saw."
+        )
+    loaded = load("digits" if data is None else data, data_dir)
+    arch = architecture(build, loaded.input_shape, loaded.classes, trust_factory=trust_factory)
+    settings = _settings(loaded, arch, prior, delta, seed, method, fit, tried, objective, epochs, prior_std)
+    evidence = produce(settings, loaded, arch, fit, Path(work) if work else None)
+    return _finish(settings, loaded, arch, evidence)
+
+
+def _settings(
+    data: Data,
+    arch: Architecture,
+    prior: str,
+    delta: float,
+    seed: int,
+    method: str,
+    fit: Fit | None,
+    tried: int | None,
+    objective: str,
+    epochs: int | None,
+    prior_std: float | None,
+) -> Settings:
+    """All choices with their defaults filled in, refused here if they can't work."""
+    if method not in METHODS:
+        raise TrueriskError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}.")
+    known_objective(objective)
+    fraction = split_fraction(prior)
+    if method == HOLD_OUT and not fraction:
+        raise TrueriskError("a hold-out needs examples to train on: give --prior split:FRACTION with --method hold-out.")
+    std = prior_std if prior_std is not None else (LEARNT_STD if fraction else DATA_FREE_STD)
+    if not 0 < std < float("inf"):
+        raise TrueriskError(f"prior_std is {std}, but must be a positive number.")
+    tried = (TRIED_BY_AUTHORS if arch.kind == BUILTIN else 1) if tried is None else tried
+    ledger(delta, tried, method)  # refuses a delta or a count that makes no sense before anything is trained
+    n_prior = round(fraction * len(data))
+    return Settings(
+        method=method,
+        prior=prior,
+        delta=float(delta),
+        seed=seed,
+        tried=tried,
+        model=arch.name,
+        model_kind=arch.kind,
+        own_training=fit is not None,
+        objective=objective,
+        prior_std=float(std),
+        plans=default_plans(n_prior, len(data) - n_prior, seed, epochs),
+    )
+
+
+def _certify_trained(
+    build: object,
+    data: Data,
+    weights: str | Path | None,
+    trained_on: object,
+    delta: float,
+    seed: int,
+    tried: int | None,
+    data_dir: str | Path | None,
+) -> Certificate:
+    """Clopper-Pearson on fresh data: exact, and as tight as anything that only counts errors."""
+    arch = architecture(build, data.input_shape, data.classes, trust_factory=True)
+    if weights is None and arch.kind == BUILTIN:
+        raise TrueriskError("a built-in network has no trained weights of its own: give --weights FILE.")
+    settings = Settings(HOLD_OUT, "none", float(delta), seed, 1 if tried is None else tried, arch.name, arch.kind)
+    ledger(settings.delta, settings.tried, HOLD_OUT)
+    module = _trained_module(arch, weights)
+    parts = leave_out(data, trained_on, data_dir)
+    network = check_network(module, data.X[parts.certify], data.classes)
+    return _finish(settings, data, arch, Evidence(parts, network))
+
+
+def _trained_module(arch: Architecture, weights: str | Path | None) -> nn.Module:
+    module = arch.given if arch.kind == MODULE and arch.given is not None else arch.build(0)
+    if weights is not None:
+        import copy
+
+        module = copy.deepcopy(module)
+        load_weights(module, weights)
+    return module
+
+
+def _finish(settings: Settings, data: Data, arch: Architecture, evidence: Evidence) -> Certificate:
+    facts = derive_facts(settings, data, evidence)
+    record: dict[str, Any] = assemble(settings, data, evidence, facts)
+    record["model"] = {"name": arch.name, "kind": arch.kind}
+    return Certificate(complete(record, settings, evidence), evidence)

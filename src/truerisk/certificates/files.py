@@ -1,0 +1,122 @@
+"""The files of a certificate: written beside, then renamed; read without running anything."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
+from truerisk.certificates.evidence import Evidence
+from truerisk.data import Split
+from truerisk.errors import VerificationError
+from truerisk.pacbayes import Gaussian
+
+CERTIFICATE = "certificate.json"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Either the whole file under its final name, or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def encode(evidence: Evidence) -> dict[str, bytes]:
+    """File name to content for all arrays of a certificate."""
+    arrays: dict[str, dict[str, Tensor]] = {
+        "split.safetensors": {
+            "prior": torch.from_numpy(evidence.parts.prior),
+            "certify": torch.from_numpy(evidence.parts.certify),
+        },
+        "network.safetensors": dict(evidence.network.state_dict()),
+    }
+    if evidence.prior is not None and evidence.posterior is not None:
+        arrays["prior.safetensors"] = _gaussian_tensors(evidence.prior)
+        arrays["posterior.safetensors"] = _gaussian_tensors(evidence.posterior)
+    return {name: save_tensors({k: v.contiguous().clone() for k, v in a.items()}) for name, a in arrays.items()}
+
+
+def decode(files: dict[str, bytes], module: nn.Module) -> Evidence:
+    """The inverse of ``encode``; ``module`` gives the architecture, its weights are not used."""
+    arrays = {}
+    for name, content in files.items():
+        try:
+            arrays[name] = load_tensors(content)
+        except SafetensorError as error:
+            raise VerificationError(f"{name} is not a readable safetensors file ({error}).") from error
+    try:
+        parts = Split(*(np.asarray(arrays["split.safetensors"][k].numpy()) for k in ("prior", "certify")))
+        network = _with_state(module, arrays["network.safetensors"])
+        if "posterior.safetensors" not in arrays:
+            return Evidence(parts, network)
+        prior = _gaussian(module, arrays["prior.safetensors"])
+        return Evidence(parts, network, prior, _gaussian(module, arrays["posterior.safetensors"]))
+    except KeyError as error:
+        raise VerificationError(f"the certificate's files have no entry {error}.") from error
+
+
+def read_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
+    """Read every file that the certificate names and compare it with its hash."""
+    found = {}
+    for name, expected in hashes.items():
+        path = folder / name
+        if Path(name).name != name or not path.is_file():
+            raise VerificationError(f"the file {name} that the certificate names is missing.")
+        content = path.read_bytes()
+        if sha256(content) != expected:
+            raise VerificationError(f"{name} is not the file that was certified (its sha256 differs).")
+        found[name] = content
+    return found
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def to_json(record: dict[str, Any]) -> bytes:
+    """Stable, readable JSON without NaN or infinity."""
+    return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _gaussian_tensors(gaussian: Gaussian) -> dict[str, Tensor]:
+    mean = {f"mean.{name}": value.float() for name, value in gaussian.mean.items()}
+    std = {f"std.{name}": value.float() for name, value in gaussian.std.items()}
+    kept = gaussian.module.state_dict()  # buffers that a module does not save are made by its constructor
+    return mean | std | {f"fixed.{name}": value for name, value in gaussian.fixed.items() if name in kept}
+
+
+def _gaussian(module: nn.Module, tensors: dict[str, Tensor]) -> Gaussian:
+    parts: dict[str, dict[str, Tensor]] = {"mean": {}, "std": {}, "fixed": {}}
+    for key, value in tensors.items():
+        kind, _, name = key.partition(".")
+        parts[kind][name] = value
+    return Gaussian(_with_state(module, {**parts["mean"], **parts["fixed"]}), parts["mean"], parts["std"])
+
+
+def _with_state(module: nn.Module, state: dict[str, Tensor]) -> nn.Module:
+    """A copy of ``module`` with these weights; a shared parameter may be given under one of its names."""
+    twin = copy.deepcopy(module).eval()
+    needed = {name for name, _ in twin.named_parameters()} | {name for name, _ in twin.named_buffers()}
+    try:
+        misfit = twin.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        detail = " ".join(str(error).split())
+        raise VerificationError(f"the stored weights do not fit the model: {detail}") from error
+    wrong = misfit.unexpected_keys + [name for name in misfit.missing_keys if name in needed]
+    if wrong:
+        raise VerificationError(f"the stored weights do not fit the model: {', '.join(wrong[:5])}.")
+    return twin

@@ -1,0 +1,66 @@
+"""What a certificate spends its delta on, in exact decimals.
+
+Every probability event that could make the certificate false has an entry; by the union bound the
+certificate fails with probability at most the sum. Configurations (network, prior, seed) that were
+compared on the same data each need their own share, also those that lost.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_DOWN, Decimal
+from typing import TypedDict
+
+from truerisk.errors import TrueriskError
+
+MONTE_CARLO_SHARE = Decimal("0.1")
+DIGITS = Decimal("1e-15")  # shares are rounded down to this, so that they never add up to too much
+
+PAC_BAYES = "PAC-Bayes-kl inequality: the certifying examples are misleading"
+MONTE_CARLO = "Monte Carlo: the drawn networks erred less often than the posterior does on average"
+HOLD_OUT = "Clopper-Pearson: the tested examples are misleading"
+
+
+class Entry(TypedDict):
+    """One event and the largest probability it is allowed to have."""
+
+    event: str
+    delta: float
+
+
+def ledger(delta: float, tried: int, method: str) -> list[Entry]:
+    """Split ``delta`` among ``tried`` configurations, and this one's share among its events.
+
+    >>> for entry in ledger(0.05, 1, "pac-bayes-kl"):
+    ...     print(entry["delta"])
+    0.045
+    0.005
+    """
+    total = exact(delta)
+    if not 0 < total < 1:
+        raise TrueriskError(f"delta is {delta}, but must lie strictly between 0 and 1; 0.05 is usual.")
+    if tried < 1:
+        raise TrueriskError(f"tried is {tried}, but at least this one configuration was tried; give 1 or more.")
+    own = (total / tried).quantize(DIGITS, ROUND_DOWN)
+    if method == "hold-out":
+        entries = [_entry(HOLD_OUT, own)]
+    else:
+        draws = (own * MONTE_CARLO_SHARE).quantize(DIGITS, ROUND_DOWN)
+        entries = [_entry(PAC_BAYES, own - draws), _entry(MONTE_CARLO, draws)]
+    if tried > 1:
+        others = f"the same for {tried - 1} other configurations that may have been compared on this data"
+        entries.append(_entry(others, total - own))
+    return entries
+
+
+def share(entries: list[Entry], event: str) -> float:
+    """The delta of ``event``."""
+    return next(entry["delta"] for entry in entries if entry["event"] == event)
+
+
+def exact(number: float) -> Decimal:
+    """The decimal that a person would read: 0.05, not 0.05000000000000000277."""
+    return Decimal(repr(float(number)))
+
+
+def _entry(event: str, amount: Decimal) -> Entry:
+    return {"event": event, "delta": float(amount)}

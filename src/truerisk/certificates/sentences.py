@@ -1,0 +1,95 @@
+"""What a certificate says in plain words."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+from truerisk.certificates.settings import HOLD_OUT, Settings
+from truerisk.data import Data, Split
+from truerisk.nets import FACTORY, MODULE
+
+
+def percent(value: float) -> str:
+    """Two significant digits or one decimal, rounded up: a bound must not shrink in print.
+
+    >>> percent(0.07101), percent(0.0012301), percent(1.0)
+    ('7.2 %', '0.13 %', '100 %')
+    """
+    number = Decimal(repr(100 * value))
+    step = Decimal("0.01") if number < 1 else Decimal("0.1") if number < 100 else Decimal(1)
+    return f"{number.quantize(step, ROUND_CEILING)} %"
+
+
+def headline(record: dict[str, Any]) -> str:
+    """The certificate in one sentence."""
+    who = {
+        "stochastic": "this network, with its weights drawn anew for each prediction,",
+        "single-draw": "this network, drawn once,",
+        "deterministic": "this network",
+    }[record["predictor"]]
+    sure = f"{100 * (1 - record['delta']):.10g} %"
+    if record["risk_bound"] >= 1:
+        return f"Vacuous: nothing below 100 % can be certified for {who.rstrip(',')} with {sure} confidence."
+    return f"With {sure} confidence, {who} is wrong on at most {percent(record['risk_bound'])} of unseen examples."
+
+
+def floor(settings: Settings) -> str:
+    """Which hold-out bound the floor is."""
+    if settings.method == HOLD_OUT:
+        return "this certificate is itself the hold-out bound"
+    if settings.prior.startswith("split"):
+        return "the prior's mean network, tested on the certifying examples"
+    return "the same network trained on four fifths of the data, tested on the rest"
+
+
+def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
+    """What the certificate takes for granted, the user's promises included."""
+    n = len(parts.certify)
+    lines = [
+        f"The {n:,} certifying examples are independent draws from the distribution that the risk is about.",
+        "No examples are near copies of one another or come in groups (frames of one video, scans of one patient).",
+    ]
+    if settings.prior == "none":
+        lines.append(
+            f"You vouch that the network never saw these {n:,} examples: not in training, not for stopping or tuning "
+            "it, not to choose it among others."
+        )
+    elif len(parts.prior):
+        lines.append(f"What was trained before certifying saw its own {len(parts.prior):,} examples only.")
+    else:
+        lines.append(f"The prior was fixed by seed {settings.seed} and the architecture before any data was seen.")
+    if settings.tried > 1:
+        lines.append(
+            f"At most {settings.tried} configurations (network, prior, seed) were compared on this data; the ledger "
+            "pays for each."
+        )
+    elif settings.prior != "none":
+        lines.append("Network, prior and seed were chosen without looking at results on this data.")
+    if settings.own_training:
+        lines.append("Your training function used nothing but the examples that it was given.")
+    if settings.model_kind == FACTORY and settings.prior != "none":
+        lines.append(f"What the factory {settings.model} builds before training does not depend on this data.")
+    if settings.model_kind == MODULE and settings.prior != "none":
+        lines.append("The architecture of the module does not depend on this data; its weights were not used.")
+    if data.source is None:
+        lines.append("No constant in the inputs (a mean, a scale) was computed from the certifying examples.")
+    return lines
+
+
+def warnings(record: dict[str, Any], data: Data, duplicates: int) -> list[str]:
+    """What a reader should know before quoting the number."""
+    lines = []
+    if duplicates:
+        lines.append(
+            f"{duplicates:,} certifying examples also occur among the prior's examples, so the examples are not "
+            "independent draws; remove exact duplicates."
+        )
+    if record["kl"] is not None and record["kl"] < 1:
+        lines.append("The KL is under 1 nat: this is a hold-out bound in disguise; the floor says the same.")
+    if record["risk_bound"] >= 1:
+        lines.append("The certificate is vacuous; more data, a smaller network or --prior split:0.5 would help.")
+    chance = 1 - max(data.counts) / len(data)
+    if chance <= record["risk_bound"] < 1:
+        lines.append("The bound is no better than always answering with the commonest class.")
+    return lines

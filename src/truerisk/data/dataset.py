@@ -1,0 +1,225 @@
+"""`Data`: inputs, labels and a fingerprint, checked once so that nobody downstream has to check again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from truerisk.errors import TrueriskError
+
+MINIMUM = 10  # fewer examples than this certify nothing worth printing
+DIGEST_BYTES = 16  # per row; two different rows collide with probability 2^-128
+ROWS_AT_ONCE = 4096  # rows normalised at a time, so that hashing needs no second copy of the data
+MANY_CLASSES = 10_000  # more classes than this and than examples means that y holds something else
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth value: compare `sha256` instead
+class Data:
+    """A classification data set held in memory.
+
+    `X` is float32 and C-contiguous with shape (n, *input_shape), `y` is int64 with values 0 to classes - 1.
+    `source` is what `load` takes to give the very same data again; None where no such string exists.
+
+    >>> data = Data("toy", np.eye(3), [0, 1, 1], classes=2)
+    >>> len(data), data.input_shape, data.counts.tolist()
+    (3, (3,), [1, 2])
+    >>> data.take([2, 0]).y.tolist()
+    [1, 0]
+    """
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    classes: int
+    note: str = ""
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", _as_float32(self.X, self.name))
+        object.__setattr__(self, "y", _as_labels(self.y, self.name))
+        object.__setattr__(self, "classes", int(self.classes))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return tuple(self.X.shape[1:])
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Examples per class; classes that do not occur count 0."""
+        return np.bincount(self.y, minlength=self.classes)
+
+    def take(self, indices: Any) -> Data:
+        """The rows with these indices, in this order; `source` is dropped because it names all the rows."""
+        rows = np.asarray(indices)
+        if rows.size == 0:
+            rows = rows.astype(np.int64)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise TrueriskError(
+                f"{self.name}: rows are taken by a list of whole numbers, not by {indices!r}."
+            )
+        # A negative index would silently count from the end, and the same example could enter two sets.
+        if rows.size and (rows.min() < 0 or rows.max() >= len(self)):
+            raise TrueriskError(
+                f"{self.name}: a row index lies outside 0 to {len(self) - 1}; "
+                f"take indices of these {len(self)} examples only."
+            )
+        return Data(self.name, self.X[rows], self.y[rows], self.classes, self.note)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of shape, inputs, labels and number of classes; the same on every machine."""
+        header = {"classes": self.classes, "shape": list(self.X.shape), "X": "<f4", "y": "<i8"}
+        digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode() + b"\n")
+        digest.update(np.ascontiguousarray(self.X, dtype="<f4").data)
+        digest.update(np.ascontiguousarray(self.y, dtype="<i8").data)
+        return digest.hexdigest()
+
+
+def from_arrays(
+    X: Any,
+    y: Any,
+    *,
+    name: str,
+    classes: int | None = None,
+    note: str = "",
+    source: str | None = None,
+    where: str | None = None,
+) -> Data:
+    """Checked `Data` from two arrays; `where` names the file in error messages.
+
+    Unsigned bytes are divided by 255, the largest value the format can hold. That number is known before
+    any data are seen; a mean or a standard deviation would not be. All other numbers stay as they are.
+    """
+    place = where or name
+    inputs, labels = as_array(X, place), _as_labels(y, place)
+    if inputs.dtype == np.uint8:
+        inputs = inputs.astype(np.float32)
+        inputs /= np.float32(255)
+    elif inputs.dtype == np.float32:
+        # The caller may go on writing into his array; the fingerprint must stay true.
+        inputs = inputs.copy()
+    if classes is None:
+        classes = int(labels.max(initial=-1)) + 1
+        if classes > max(MANY_CLASSES, len(labels)):
+            raise TrueriskError(
+                f"{place}: the largest label is {classes - 1} with only {len(labels)} examples; "
+                "number the classes 0, 1, 2, ... without gaps."
+            )
+    data = Data(name, _as_float32(inputs, place), labels, classes, note, source)
+    validate(data, where=where)
+    return data
+
+
+def validate(data: Data, minimum: int = MINIMUM, where: str | None = None) -> None:
+    """Refuse data that nothing can be certified on, in one sentence that names the fix."""
+    place, n = where or data.name, len(data)
+    if len(data.X) != n:
+        raise TrueriskError(
+            f"{place}: there are {len(data.X)} inputs but {n} labels; give exactly one label per input."
+        )
+    if n == 0:
+        raise TrueriskError(f"{place}: the data set is empty; give at least {minimum} examples.")
+    if n < minimum:
+        raise TrueriskError(f"{place}: {n} examples are too few; give at least {minimum}.")
+    if data.X.ndim < 2 or data.X[0].size == 0:
+        raise TrueriskError(
+            f"{place}: inputs of shape {data.X.shape} hold no features; "
+            "give an array of shape (n, features...)."
+        )
+    if not np.isfinite(data.X).all():
+        raise TrueriskError(
+            f"{place}: some inputs are NaN or infinite (or too large for 32 bits); "
+            "remove or repair these examples."
+        )
+    low, high = int(data.y.min()), int(data.y.max())
+    if low < 0:
+        raise TrueriskError(f"{place}: the label {low} is negative; number the classes 0, 1, 2, ...")
+    if high >= data.classes:
+        raise TrueriskError(
+            f"{place}: the label {high} does not fit {data.classes} classes; "
+            f"labels must run from 0 to {data.classes - 1}."
+        )
+    if low == high:
+        raise TrueriskError(
+            f"{place}: all {n} labels are {low}; a classifier needs examples of at least two classes."
+        )
+
+
+def row_hashes(X: np.ndarray) -> np.ndarray:
+    """One 16-byte digest per row, equal exactly where the rows are equal as numbers.
+
+    >>> a, b, c = row_hashes(np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 2.0]]))
+    >>> bool(a == b), bool(a == c)
+    (True, False)
+    """
+    rows = np.asarray(X)
+    digests = np.empty(len(rows), dtype=f"V{DIGEST_BYTES}")
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        chunk = rows[start : start + ROWS_AT_ONCE]
+        # Adding 0.0 turns -0.0 into 0.0: equal numbers, but different bytes.
+        block = np.ascontiguousarray(chunk.astype("<f4") + np.float32(0)).astype("<f4", copy=False)
+        for i, row in enumerate(block, start):
+            digests[i] = np.void(hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest())
+    return digests
+
+
+def as_array(X: Any, place: str) -> np.ndarray:
+    """A numpy array of numbers from arrays, nested lists, data frames or torch tensors."""
+    try:
+        if hasattr(X, "detach"):  # a torch tensor, recognised without importing torch
+            X = X.detach().cpu()
+            X = (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
+        array = np.asarray(X)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TrueriskError(
+            f"{place}: the inputs do not form one array; give examples of one common shape."
+        ) from error
+    if array.dtype.kind not in "buif":
+        raise TrueriskError(
+            f"{place}: the inputs are of type {array.dtype}; turn them into real numbers first."
+        )
+    return array
+
+
+def _as_float32(X: Any, place: str) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and `validate` says so
+        return np.ascontiguousarray(as_array(X, place), dtype=np.float32)
+
+
+def _as_labels(y: Any, place: str) -> np.ndarray:
+    """Labels as int64; bool and whole float labels are accepted, everything else is refused."""
+    if hasattr(y, "detach"):
+        y = y.detach().cpu().numpy()
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:
+        raise TrueriskError(f"{place}: the labels do not form a list; give one per example.") from error
+    if labels.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if labels.ndim != 1:
+        raise TrueriskError(
+            f"{place}: labels of shape {labels.shape} were given; give one whole number per example "
+            "(y.argmax(1) for one-hot labels, y.ravel() for a column)."
+        )
+    if labels.dtype.kind == "f":
+        if not (np.isfinite(labels).all() and (labels == np.round(labels)).all()):
+            raise TrueriskError(
+                f"{place}: some labels are not whole numbers; number the classes 0, 1, 2, ..."
+            )
+    elif labels.dtype.kind not in "bui":
+        raise TrueriskError(
+            f"{place}: labels of type {labels.dtype} are not whole numbers; "
+            "number the classes, for instance with np.unique(y, return_inverse=True)[1]."
+        )
+    if np.abs(labels.astype(np.float64)).max() >= 2.0**53:
+        raise TrueriskError(f"{place}: some labels are too large to be classes; number them 0, 1, 2, ...")
+    return np.ascontiguousarray(labels, dtype=np.int64)

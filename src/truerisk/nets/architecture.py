@@ -1,0 +1,139 @@
+"""From what the user names or hands over to something that builds fresh networks from a seed."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from truerisk.errors import TrueriskError
+from truerisk.nets.builtin import builtin
+from truerisk.nets.reinitialize import reinitialized
+from truerisk.seeds import derive, torch_seed
+
+BUILTIN, FACTORY, MODULE = "built-in", "factory", "module"
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network without its weights.
+
+    ``build(seed)`` gives a freshly initialized module, the same for the same seed. ``given`` is the
+    module exactly as the user handed it over (for ``fresh`` certificates), or None for a factory.
+    """
+
+    name: str
+    kind: str
+    build: Callable[[int], nn.Module]
+    given: nn.Module | None = None
+    assumption: str | None = None
+
+
+def architecture(
+    spec: object, input_shape: Sequence[int], classes: int, *, trust_factory: bool = False
+) -> Architecture:
+    """Resolve a built-in name, ``file.py:factory``, ``package.module:factory``, a factory or a module."""
+    if spec is None or isinstance(spec, str):
+        name = spec or "mlp"
+        if ":" not in name or name.split(":")[0] in ("mlp", "convnet"):
+            return Architecture(name, BUILTIN, lambda seed: _seeded(builtin, seed, name, input_shape, classes))
+        spec = import_reference(name)
+    else:
+        name = getattr(spec, "__qualname__", type(spec).__qualname__)
+    if isinstance(spec, nn.Module):
+        module = spec
+        return Architecture(name, MODULE, lambda seed: reinitialized(module, seed), given=module)
+    if not callable(spec):
+        raise TrueriskError(f"the model {name} is neither a torch module nor a function that builds one.")
+    return _from_factory(name, spec, input_shape, classes, trust_factory)
+
+
+def _from_factory(
+    name: str, factory: Callable[..., Any], input_shape: Sequence[int], classes: int, trust: bool
+) -> Architecture:
+    arguments = {"input_shape": tuple(input_shape), "classes": classes}
+    wanted = {k: v for k, v in arguments.items() if k in _parameter_names(factory)}
+
+    def build(seed: int) -> nn.Module:
+        try:
+            module = _seeded(factory, seed, **wanted)
+        except TypeError as error:
+            raise TrueriskError(
+                f"the factory {name} could not be called ({error}); it may take the arguments input_shape and "
+                "classes, or none."
+            ) from error
+        if not isinstance(module, nn.Module):
+            raise TrueriskError(f"the factory {name} returned a {type(module).__name__}, not a torch module.")
+        return copy.deepcopy(module)
+
+    if trust:
+        assumption = f"You vouch that the weights which the factory {name} starts from never saw this data."
+    else:
+        _refuse_learnt_weights(name, build)
+        assumption = f"What the factory {name} builds (its fixed buffers too) does not depend on this data."
+    return Architecture(name, FACTORY, build, assumption=assumption)
+
+
+def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None:
+    """Weights that ignore the seed and are not constant were computed somewhere: maybe from the data."""
+    one, two = (dict(build(derive(seed, "probe")).named_parameters()) for seed in (0, 1))
+    suspicious = [
+        key
+        for key, weight in one.items()
+        if key in two and torch.equal(weight, two[key]) and weight.numel() and bool((weight != weight.flatten()[0]).any())
+    ]
+    if suspicious:
+        raise TrueriskError(
+            f"the factory {name} gives the same weights whatever the seed ({', '.join(suspicious[:5])}), so they "
+            "may have been learnt from this data and can't shape a prior; initialize them at random, or vouch "
+            "with trust_factory=True (--trust-factory) that they never saw this data."
+        )
+
+
+def _seeded(function: Callable[..., nn.Module], seed: int, *args: Any, **kwargs: Any) -> nn.Module:
+    with torch_seed(seed):
+        return function(*args, **kwargs)
+
+
+def _parameter_names(function: Callable[..., Any]) -> set[str]:
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def import_reference(reference: str) -> object:
+    """Import ``file.py:name`` or ``package.module:name``. This runs the user's own code."""
+    where, _, attribute = reference.rpartition(":")
+    if where.endswith(".py"):
+        path = Path(where)
+        if not path.is_file():
+            raise TrueriskError(f"the model file {where} does not exist; give --model file.py:factory.")
+        spec = importlib.util.spec_from_file_location(f"truerisk_user_{path.stem}", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses and torch.export look classes up by module name
+        _run(lambda: spec.loader.exec_module(module), reference)  # type: ignore[union-attr]
+    else:
+        module = _run(lambda: importlib.import_module(where), reference)
+    if not hasattr(module, attribute):
+        raise TrueriskError(f"{where} has nothing called {attribute!r}; check the name after the colon.")
+    return getattr(module, attribute)
+
+
+def _run(load: Callable[[], Any], reference: str) -> Any:
+    try:
+        return load()
+    except Exception as error:
+        raise TrueriskError(
+            f"the model {reference} could not be imported ({type(error).__name__}: {error})."
+        ) from error

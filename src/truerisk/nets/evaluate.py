@@ -1,0 +1,50 @@
+"""Count what a deterministic network gets wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+ROWS = 1_000
+TIE = {torch.float64: 1e-9, torch.float32: 1e-4}  # relative gap of two logits that rounding may close
+
+
+def margins(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """(logit of the label minus the largest other logit, largest absolute logit) of each row.
+
+    >>> margins(torch.tensor([[1.0, 3.0, 2.0]]), torch.tensor([2]))
+    (tensor([-1.]), tensor([3.]))
+    """
+    own = logits.gather(1, y[:, None])[:, 0]
+    others = logits.scatter(1, y[:, None], -torch.inf).amax(dim=1)
+    return own - others, logits.abs().amax(dim=1)
+
+
+def wrong_and_close(logits: Tensor, y: Tensor) -> tuple[int, int]:
+    """(errors, near ties): a tie or a NaN is an error; a near tie is what rounding elsewhere could flip."""
+    margin, scale = margins(logits, y)
+    close = margin.abs() <= TIE.get(logits.dtype, 1e-2) * scale
+    return int((~(margin > 0)).sum()), int(close.sum())
+
+
+def count_errors(module: nn.Module, X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+    """(errors, near ties) of ``module``, which must be in eval mode, in its own precision."""
+    errors = ties = 0
+    for rows, logits in _logits(module, X):
+        more_errors, more_ties = wrong_and_close(logits, torch.from_numpy(y[rows]))
+        errors, ties = errors + more_errors, ties + more_ties
+    return errors, ties
+
+
+def predict_labels(module: nn.Module, X: np.ndarray) -> np.ndarray:
+    """The class with the largest output for each row of ``X``."""
+    return np.concatenate([logits.argmax(dim=1).numpy() for _, logits in _logits(module, X)])
+
+
+def _logits(module: nn.Module, X: np.ndarray):  # type: ignore[no-untyped-def]
+    dtype = next((p.dtype for p in module.parameters()), torch.float32)
+    with torch.no_grad():
+        for start in range(0, len(X), ROWS):
+            rows = slice(start, start + ROWS)
+            yield rows, module(torch.from_numpy(X[rows]).to(dtype))

@@ -1,0 +1,47 @@
+"""Weights from files, without ever running code from them."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from truerisk.errors import TrueriskError
+
+
+def read_weights(path: str | Path) -> dict[str, Tensor]:
+    """Read safetensors, or a ``.pt`` state dict with ``weights_only=True`` (which refuses pickled code)."""
+    path = Path(path)
+    if not path.is_file():
+        raise TrueriskError(f"the weights file {path} does not exist.")
+    if path.suffix == ".safetensors":
+        try:
+            return load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise TrueriskError(f"{path} is not a readable safetensors file ({error}).") from error
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise TrueriskError(
+            f"{path} is not a plain state dict, and files that hold Python objects are never loaded because "
+            "loading them runs code; save torch.save(model.state_dict(), ...) or safetensors."
+        ) from error
+    if isinstance(content, dict) and "state_dict" in content:
+        content = content["state_dict"]
+    if not isinstance(content, dict) or not all(isinstance(v, Tensor) for v in content.values()):
+        raise TrueriskError(f"{path} holds no state dict (a mapping from names to tensors).")
+    return dict(content)
+
+
+def load_weights(module: nn.Module, path: str | Path) -> None:
+    """Put the weights of ``path`` into ``module``; every name and shape must fit."""
+    try:
+        module.load_state_dict(read_weights(path))
+    except RuntimeError as error:
+        detail = " ".join(str(error).split())
+        raise TrueriskError(f"the weights in {path} do not fit the model: {detail}") from error

@@ -1,0 +1,122 @@
+"""Gaussian distributions over the weights of a module, and the KL divergence between two of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from truerisk.errors import TrueriskError
+
+ROUNDING = 1e-14  # relative error of a float64 KL, with room to spare: see Gaussian.kl
+
+Scale = float | Mapping[str, float | Tensor]
+
+
+class Gaussian:
+    """Independent Gaussian weights: every trainable parameter has a mean and a standard deviation.
+
+    Frozen parameters and buffers (batch-norm statistics, say) are part of the network, not of the
+    distribution: they stay as they are in ``module``.
+
+    >>> net = nn.Linear(2, 1, bias=False)
+    >>> p, q = Gaussian.zero(net, std=1.0), Gaussian.zero(net, std=1.0)
+    >>> q.mean["weight"][:] = torch.tensor([[3.0, 4.0]])
+    >>> round(q.kl(p), 9)  # |mean|^2 / 2
+    12.5
+    """
+
+    def __init__(self, module: nn.Module, mean: Mapping[str, Tensor], std: Mapping[str, Tensor]) -> None:
+        self.module = copy.deepcopy(module).eval()
+        self.mean = {name: value.detach().double().clone() for name, value in mean.items()}
+        self.std = {name: value.detach().double().clone() for name, value in std.items()}
+        self._check()
+
+    @classmethod
+    def around(cls, model: nn.Module, std: Scale) -> Gaussian:
+        """Mean: the weights of ``model``. ``std``: one number, or a number or tensor for each name."""
+        return cls(model, trainable(model), _full(model, std))
+
+    @classmethod
+    def zero(cls, model: nn.Module, std: Scale) -> Gaussian:
+        """Mean: 0 everywhere."""
+        means = {name: torch.zeros_like(p) for name, p in trainable(model).items()}
+        return cls(model, means, _full(model, std))
+
+    def _check(self) -> None:
+        shapes = {name: p.shape for name, p in trainable(self.module).items()}
+        if not shapes:
+            raise TrueriskError("the module has no trainable parameters, so there is nothing to draw.")
+        for what, tensors in (("mean", self.mean), ("std", self.std)):
+            if {name: t.shape for name, t in tensors.items()} != shapes:
+                raise TrueriskError(f"the names and shapes of {what} are not those of the module's parameters.")
+            broken = [name for name, t in tensors.items() if not bool(t.isfinite().all())]
+            if broken:
+                raise TrueriskError(f"the {what} of {', '.join(broken[:5])} is not finite.")
+        negative = [name for name, t in self.std.items() if not bool((t > 0).all())]
+        if negative:
+            raise TrueriskError(f"the std of {', '.join(negative[:5])} must be positive everywhere.")
+
+    @property
+    def size(self) -> int:
+        """How many weights are random."""
+        return sum(t.numel() for t in self.mean.values())
+
+    @property
+    def fixed(self) -> dict[str, Tensor]:
+        """Everything in the network that is not random: buffers and frozen parameters."""
+        frozen = {name: p.detach() for name, p in self.module.named_parameters() if not p.requires_grad}
+        return frozen | dict(self.module.named_buffers())
+
+    def kl(self, other: Gaussian) -> float:
+        """KL(self, other) in nats, rounded up.
+
+        For one weight with means m, mu and standard deviations s, sigma, and r = s^2/sigma^2:
+        ((m - mu)^2/sigma^2 + r - 1 - ln r) / 2. A relative slack of 1e-14 of all parts is added: far more
+        than float64 arithmetic with pairwise summation can lose, so rounding never makes a KL smaller.
+        """
+        if {n: t.shape for n, t in self.mean.items()} != {n: t.shape for n, t in other.mean.items()}:
+            raise TrueriskError("the two distributions are over different networks, so they have no KL.")
+        mine, theirs = self.fixed, other.fixed
+        moved = [n for n in mine if n not in theirs or not torch.equal(mine[n], theirs[n].to(mine[n].dtype))]
+        if moved or len(mine) != len(theirs):
+            raise TrueriskError(
+                f"the two distributions fix {', '.join(moved) or 'parts of the network'} at different values; the "
+                "KL of the weights says nothing about that."
+            )
+        total = parts = 0.0
+        for name, mean in self.mean.items():
+            shift = ((mean - other.mean[name]) / other.std[name]).square()
+            ratio = (self.std[name] / other.std[name]).square()
+            log = ratio.log()
+            total += float((shift + (ratio - 1 - log)).sum()) / 2
+            parts += float((shift + ratio + 1 + log.abs()).sum()) / 2
+        return max(0.0, total) + ROUNDING * parts
+
+    def network(self) -> nn.Module:
+        """The network at the mean, in the module's own precision and in eval mode."""
+        twin = copy.deepcopy(self.module)
+        with torch.no_grad():
+            for name, parameter in trainable(twin).items():
+                parameter.copy_(self.mean[name])
+        return twin
+
+
+def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that a distribution is over; a parameter used twice appears once."""
+    return {name: p for name, p in module.named_parameters() if p.requires_grad}
+
+
+def _full(module: nn.Module, std: Scale) -> dict[str, Tensor]:
+    """A standard deviation for each single weight."""
+    parameters = trainable(module)
+    by_name: Mapping[str, float | Tensor]
+    by_name = std if isinstance(std, Mapping) else dict.fromkeys(parameters, std)
+    missing = parameters.keys() - by_name.keys()
+    if missing:
+        raise TrueriskError(f"std has no entry for {', '.join(sorted(missing))}.")
+    return {
+        name: torch.as_tensor(by_name[name], dtype=torch.float64).expand(p.shape) for name, p in parameters.items()
+    }

@@ -1,0 +1,154 @@
+"""Run a network whose weights are drawn from a Gaussian, a draw for each example where possible.
+
+For a linear layer with independent Gaussian weights the output for one example is Gaussian with
+independent coordinates, so drawing the *output* is the same as drawing the weights anew for each
+example (local reparameterization: Kingma, Salimans and Welling 2015). That is exact where each weight
+enters each example once. Elsewhere (convolutions, token-wise layers, norm layers) each example gets
+its own drawn weights. What is neither raises ``NotPerExample``, and whole networks are drawn instead.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+Normal = Callable[[tuple[int, ...]], Tensor]  # standard normal draws of a given shape
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+class NotPerExample(Exception):
+    """The network uses its weights in a way that layer-by-layer draws can't follow; says where and why."""
+
+
+class StochasticNetwork:
+    """``net(x, mean, std, normal)``: one pass with weights drawn layer by layer.
+
+    ``exact=True``: every example gets its own independent draw of all weights, or NotPerExample.
+    ``exact=False``: for training. Convolutions use local reparameterization too (then outputs at
+    different places get independent noise, which is not a draw of weights but trains well).
+
+    The copy inside holds NaN in place of each random weight. A layer that reads its weights in a way
+    that this class did not see gives NaN outputs instead of quietly using a weight that was not drawn.
+    """
+
+    def __init__(self, module: nn.Module, *, exact: bool) -> None:
+        self.exact = exact
+        self._module = copy.deepcopy(module).eval()
+        self._names = {n for n, p in self._module.named_parameters() if p.requires_grad}
+        _refuse_ties(self._module)
+        self._calls: dict[str, int] = {}
+        for prefix, layer in list(self._module.named_modules()):
+            if any(_join(prefix, n) in self._names for n, _ in layer.named_parameters(recurse=False)):
+                pristine = copy.deepcopy(layer)
+                layer.forward = functools.partial(self._forward, prefix, pristine)
+                self._calls[prefix] = 0
+        with torch.no_grad():
+            for name, parameter in self._module.named_parameters():
+                if name in self._names:
+                    parameter.fill_(float("nan"))
+
+    def __call__(self, x: Tensor, mean: Mapping[str, Tensor], std: Mapping[str, Tensor], normal: Normal) -> Tensor:
+        self._mean, self._std, self._normal, self._batch = mean, std, normal, len(x)
+        self._calls = dict.fromkeys(self._calls, 0)
+        out = self._module(x)
+        silent = [name or "the module itself" for name, count in self._calls.items() if count == 0]
+        if silent:
+            raise NotPerExample(f"the weights of {', '.join(silent)} are read without a call of the layer")
+        return out
+
+    def probe(self, x: Tensor, mean: Mapping[str, Tensor], std: Mapping[str, Tensor]) -> None:
+        """Raise NotPerExample unless the structure was understood.
+
+        Two batch sizes reveal a layer whose first axis only happens to be as long as the batch.
+        """
+        for size in (2, 3):
+            with torch.no_grad():
+                try:
+                    out = self(x[:size], mean, std, lambda shape: torch.zeros(shape, dtype=x.dtype))
+                except NotPerExample:
+                    raise
+                except Exception as error:
+                    raise NotPerExample(f"a layer refused to run alone ({type(error).__name__}: {error})") from error
+            if not bool(out.isfinite().all()):
+                raise NotPerExample("some weights are read without a call of their layer")
+
+    def _forward(self, prefix: str, layer: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        self._calls[prefix] += 1
+        if self.exact and self._calls[prefix] > 1:
+            raise NotPerExample(f"{prefix} is used twice in one pass")
+        if len(args) != 1 or kwargs or not isinstance(args[0], Tensor) or len(list(layer.children())):
+            raise NotPerExample(f"{prefix or 'the module itself'} is not a plain layer with one input")
+        x = args[0]
+        if len(x) != self._batch:
+            raise NotPerExample(f"the first axis of the input of {prefix} is not the batch")
+        if isinstance(layer, nn.Linear) and (x.ndim == 2 or not self.exact):
+            return self._local(prefix, layer, x, F.linear)
+        if isinstance(layer, CONVOLUTIONS) and not self.exact:
+            return self._local(prefix, layer, x, layer._conv_forward)
+        return self._drawn(prefix, layer, x)
+
+    def _local(self, prefix: str, layer: nn.Module, x: Tensor, linear: Callable[..., Tensor]) -> Tensor:
+        weight, weight_std = self._moments(prefix, layer, "weight")
+        bias, bias_std = self._moments(prefix, layer, "bias") if layer.bias is not None else (None, None)
+        mean = linear(x, weight, bias)
+        variance = linear(x.square(), weight_std.square(), None if bias_std is None else bias_std.square())
+        if not self.exact:
+            variance = variance.clamp_min(1e-16)  # keeps the gradient of the square root finite
+        return mean + variance.sqrt() * self._normal(tuple(mean.shape))
+
+    def _drawn(self, prefix: str, layer: nn.Module, x: Tensor) -> Tensor:
+        each = (len(x),) if self.exact else ()
+        weights = {}
+        for name, _ in layer.named_parameters(recurse=False):
+            mean, std = self._moments(prefix, layer, name)
+            weights[name] = mean + std * self._normal((*each, *mean.shape))
+        if not self.exact:
+            return functional_call(layer, weights, (x,))
+        if isinstance(layer, nn.Conv2d) and layer.groups == 1 and layer.padding_mode == "zeros":
+            return _convolve_each(layer, weights, x)
+        return vmap(lambda w, one: functional_call(layer, w, (one[None],))[0])(weights, x)
+
+    def _moments(self, prefix: str, layer: nn.Module, name: str) -> tuple[Tensor, Tensor]:
+        full = _join(prefix, name)
+        if full in self._names:
+            return self._mean[full], self._std[full]
+        frozen = getattr(layer, name).detach()
+        return frozen, torch.zeros_like(frozen)
+
+
+def _convolve_each(layer: nn.Conv2d, weights: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    """A 2-d convolution with a kernel for each example, as one batched matrix product.
+
+    (A grouped convolution does the same; in float64 on a CPU it was several times slower.)
+    """
+    if isinstance(layer.padding, str):
+        return vmap(lambda w, one: functional_call(layer, w, (one[None],))[0])(weights, x)
+    columns = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+    out = weights["weight"].flatten(2) @ columns
+    if "bias" in weights:
+        out = out + weights["bias"][:, :, None]
+    height = _out_size(layer, x.shape[2], 0)
+    return out.unflatten(2, (height, out.shape[2] // height))
+
+
+def _out_size(layer: nn.Conv2d, size: int, axis: int) -> int:
+    padding, dilation = layer.padding[axis], layer.dilation[axis]
+    assert isinstance(padding, int)
+    return (size + 2 * padding - dilation * (layer.kernel_size[axis] - 1) - 1) // layer.stride[axis] + 1
+
+
+def _refuse_ties(module: nn.Module) -> None:
+    every = len(list(module.named_parameters(remove_duplicate=False)))
+    if every != len(list(module.named_parameters())):
+        raise NotPerExample("two layers share a parameter")
+
+
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name

@@ -1,0 +1,55 @@
+"""Checkpoints that survive a kill at any moment: written beside, then renamed into place."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+SAVE_EVERY = 5.0  # seconds; short runs never write
+
+
+class Checkpoint:
+    """One training run's file. ``key`` says which run it belongs to; another run's file is ignored."""
+
+    def __init__(self, path: str | Path, key: dict[str, Any]) -> None:
+        self.path = Path(path)
+        self.key = json.dumps(key, sort_keys=True, default=str)
+        self._last = time.monotonic()
+
+    def load(self, holder: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[int, list[float]]:
+        """Restore what was saved; return the next epoch and the losses so far, or (0, [])."""
+        try:
+            saved = torch.load(self.path, map_location="cpu", weights_only=True)
+        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, KeyError):
+            return 0, []  # nothing there, or not readable: start from the beginning
+        if not isinstance(saved, dict) or saved.get("key") != self.key:
+            return 0, []
+        holder.load_state_dict(saved["holder"])
+        optimizer.load_state_dict(saved["optimizer"])
+        return saved["epoch"], list(saved["losses"])
+
+    def save(
+        self, holder: nn.Module, optimizer: torch.optim.Optimizer, epoch: int, losses: list[float], *, force: bool
+    ) -> None:
+        """Write the state after ``epoch`` epochs, unless the last write was under five seconds ago."""
+        if not force and time.monotonic() - self._last < SAVE_EVERY:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(self.path.name + ".tmp")
+        content = {
+            "key": self.key,
+            "epoch": epoch,
+            "losses": losses,
+            "holder": holder.state_dict(),
+            "optimizer": optimizer.state_dict(),
+        }
+        torch.save(content, temporary)
+        os.replace(temporary, self.path)
+        self._last = time.monotonic()

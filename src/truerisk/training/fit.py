@@ -1,0 +1,33 @@
+"""Train a classifier: cross-entropy on arrays that fit into memory."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from truerisk.data import Data
+from truerisk.training.checkpoint import Checkpoint
+from truerisk.training.loop import History, run
+from truerisk.training.plan import Plan
+
+
+def fit(
+    module: nn.Module,
+    data: Data,
+    plan: Plan,
+    *,
+    label: str = "training",
+    checkpoint: Checkpoint | None = None,
+) -> History:
+    """Train ``module`` in place on ``data`` and leave it in eval mode."""
+    X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
+    module.train()
+
+    def loss(batch: Tensor) -> Tensor:
+        return F.cross_entropy(module(X[batch]), y[batch])
+
+    groups = [{"params": [p for p in module.parameters() if p.requires_grad]}]
+    history = run(module, groups, loss, len(data), plan, label=label, checkpoint=checkpoint)
+    module.eval()
+    return history

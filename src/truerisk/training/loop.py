@@ -1,0 +1,92 @@
+"""The one training loop: for classifiers here, for posteriors in ``pacbayes``.
+
+It knows nothing of what is trained: the caller gives a loss of a batch of indices. All randomness of
+an epoch derives from (seed, epoch), so a run that was killed and resumed ends with the same weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from truerisk import progress
+from truerisk.errors import TrueriskError
+from truerisk.seeds import derive, torch_seed
+from truerisk.training.checkpoint import Checkpoint
+from truerisk.training.plan import Plan
+
+
+@dataclass(frozen=True)
+class History:
+    """What a run did: the mean loss of each epoch, and whether it stopped at its target."""
+
+    losses: list[float]
+    reached_target: bool
+
+    @property
+    def epochs(self) -> int:
+        return len(self.losses)
+
+
+def run(
+    holder: nn.Module,
+    groups: Iterable[dict[str, Any]],
+    loss: Callable[[Tensor], Tensor],
+    n: int,
+    plan: Plan,
+    *,
+    label: str = "training",
+    checkpoint: Checkpoint | None = None,
+) -> History:
+    """Minimize the mean of ``loss(indices)`` over batches of ``range(n)``.
+
+    ``holder`` is the module whose state is saved and restored; ``groups`` are the optimizer's parameter
+    groups, each with its own ``lr`` if it likes; ``plan`` says the rest.
+    """
+    optimizer = _optimizer(groups, plan)
+    peak = [group["lr"] for group in optimizer.param_groups]
+    first, losses = checkpoint.load(holder, optimizer) if checkpoint else (0, [])
+    steps = math.ceil(n / plan.batch_size)
+    reached = bool(losses) and _reached(losses[-1], plan)
+    with progress.bar(label, total=plan.epochs * steps) as advance:
+        advance(first * steps)
+        for epoch in range(first, 0 if reached else plan.epochs):
+            with torch_seed(derive(plan.seed, "epoch", epoch)):
+                total = 0.0
+                # batches of even size: no last batch of one example, which batch norm could not take
+                for step, batch in enumerate(torch.randperm(n).tensor_split(steps)):
+                    rate = plan.rate((epoch * steps + step) / (plan.epochs * steps))
+                    for group, lr in zip(optimizer.param_groups, peak, strict=True):
+                        group["lr"] = lr * rate
+                    optimizer.zero_grad(set_to_none=True)
+                    value = loss(batch)
+                    value.backward()  # type: ignore[no-untyped-call]
+                    optimizer.step()
+                    total += float(value.detach()) * len(batch)
+                    advance(note=f"loss {float(value.detach()):.4f}")
+            losses.append(total / n)
+            if not math.isfinite(total):
+                raise TrueriskError(f"{label} diverged in epoch {epoch + 1}; lower the learning rate.")
+            reached = _reached(losses[-1], plan)
+            if checkpoint:
+                checkpoint.save(holder, optimizer, epoch + 1, losses, force=False)
+            if reached:
+                break
+    if checkpoint and losses and len(losses) > first:
+        checkpoint.save(holder, optimizer, len(losses), losses, force=True)
+    return History(losses, reached)
+
+
+def _reached(loss: float, plan: Plan) -> bool:
+    return plan.target_loss is not None and loss <= plan.target_loss
+
+
+def _optimizer(groups: Iterable[dict[str, Any]], plan: Plan) -> torch.optim.Optimizer:
+    if plan.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay)
+    return torch.optim.Adam(groups, lr=plan.lr, weight_decay=plan.weight_decay)
