@@ -1,0 +1,35 @@
+"""The command line. Thin: parse, call, print, have the report written.
+
+Nothing here imports torch before a command runs, so that ``truerisk --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from truerisk.cli.app import app
+from truerisk.errors import TrueriskError, VerificationError
+
+
+def main() -> None:
+    """Run the command line; bad input is one sentence and exit code 2, a certificate that fails is 1."""
+    try:
+        app()
+    except VerificationError as error:
+        _say(f"does not hold: {error}")
+        sys.exit(1)
+    except TrueriskError as error:
+        _say(f"error: {error}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        _say("stopped; the same command goes on where it was.")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)  # whoever reads the output has seen enough
+
+
+def _say(text: str) -> None:
+    print(" ".join(text.split()), file=sys.stderr)
+
+
+__all__ = ["app", "main"]

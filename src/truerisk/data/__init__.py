@@ -5,6 +5,7 @@ for the prior and examples that certify. Importing this package imports neither 
 """
 
 from truerisk.data.dataset import Data, row_hashes
+from truerisk.data.inputs import load_inputs
 from truerisk.data.places import folders
 from truerisk.data.sources import catalogue, fetch, load
 from truerisk.data.splits import Split, check_partition, duplicates_across, shuffle, split
@@ -19,6 +20,7 @@ __all__ = [
     "fetch",
     "folders",
     "load",
+    "load_inputs",
     "random_labels",
     "row_hashes",
     "shuffle",

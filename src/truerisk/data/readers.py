@@ -33,7 +33,7 @@ class Npz(NamedTuple):
     """What an npz file holds: inputs, labels, and the number of classes where the file tells it."""
 
     X: np.ndarray
-    y: np.ndarray
+    y: np.ndarray | None  # None only where labels were not asked for
     classes: int | None
 
 
@@ -106,14 +106,18 @@ def read_cifar10_binary(paths: Sequence[PathLike]) -> tuple[np.ndarray, np.ndarr
     return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0]
 
 
-def read_npz(path: PathLike) -> Npz:
-    """The arrays `X` and `y` of an npz file, and its number `classes` if it has one; pickles are refused."""
+def read_npz(path: PathLike, *, labelled: bool = True) -> Npz:
+    """The arrays `X` and `y` of an npz file, and its number `classes` if it has one; pickles are refused.
+
+    With `labelled=False` a file without `y` is fine, and y is None.
+    """
     path = Path(path)
     _check_readable(path)
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
-            missing = [key for key in ("X", "y") if key not in names]
+            needed = ("X", "y") if labelled else ("X",)
+            missing = [key for key in needed if key not in names]
             if missing:
                 raise TrueriskError(
                     f"{path} holds {', '.join(names) or 'nothing'} but not {' and '.join(missing)}; "
@@ -136,7 +140,7 @@ def read_npz(path: PathLike) -> Npz:
     classes = loaded.get("classes")
     if classes is not None and (classes.size != 1 or classes.dtype.kind not in "iu"):
         raise TrueriskError(f"{path}: `classes` must be one whole number, the number of classes.")
-    return Npz(loaded["X"], loaded["y"], None if classes is None else int(classes.item()))
+    return Npz(loaded["X"], loaded.get("y"), None if classes is None else int(classes.item()))
 
 
 def _check_npy(path: Path, archive: zipfile.ZipFile, key: str) -> None:

@@ -1,0 +1,158 @@
+"""Commands and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from truerisk._version import __version__
+
+app = typer.Typer(
+    name="truerisk",
+    help="What a neural network will really do on unseen data. Start with: truerisk certify",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+data_app = typer.Typer(help="Data sets: what is here, what can be fetched.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+Model = Annotated[
+    str | None,
+    typer.Option(help="mlp, mlp:600-600, convnet, file.py:factory or package.module:factory.", show_default=False),
+]
+DataDir = Annotated[Path | None, typer.Option(help="Look for data files here first.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that certify wrote.")]
+
+
+def _version(show: bool) -> None:
+    if show:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """What a neural network will really do on unseen data. Start with: truerisk certify"""
+
+
+@app.command()
+def certify(
+    data: Annotated[
+        str | None, typer.Option(help="Name (digits, mnist, openml:iris) or path (.npz, folder).", show_default="digits")
+    ] = None,
+    model: Model = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Trained weights (safetensors or .pt state dict); with --fresh.", show_default=False)
+    ] = None,
+    fresh: Annotated[
+        str | None, typer.Option(help="Labelled data that the trained network never saw.", show_default=False)
+    ] = None,
+    trained_on: Annotated[
+        str | None,
+        typer.Option(help="What it was trained on: row numbers (.npy .txt .json) or data.", show_default=False),
+    ] = None,
+    prior: Annotated[str, typer.Option(help="zero, init or split:FRACTION.")] = "split:0.5",
+    method: Annotated[str, typer.Option(help="pac-bayes-kl or hold-out.")] = "pac-bayes-kl",
+    delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same certificate.")] = 0,
+    tried: Annotated[
+        int | None,
+        typer.Option(help="Configurations compared on this data, this one included.", show_default="16 built-in, else 1"),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data.", show_default="by data size")] = None,
+    prior_std: Annotated[
+        float | None, typer.Option(help="Width of the prior in units of 1/sqrt(fan_in).", show_default="by prior")
+    ] = None,
+    objective: Annotated[str, typer.Option(help="tempered, quadratic, lambda or kl.")] = "tempered",
+    trust_factory: Annotated[
+        bool, typer.Option("--trust-factory", help="Vouch that the factory's weights never saw this data.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for certificate.json, weights and report.html.")] = Path("truerisk-out"),
+    data_dir: DataDir = None,
+    json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Certify how wrong a network can be on data it has never seen.
+
+    Examples: truerisk certify
+    | truerisk certify --data mnist --prior init --model convnet
+    | truerisk certify --model net.py:build --weights w.safetensors --fresh test.npz
+    """
+    from truerisk.cli import commands
+
+    options = {
+        "prior": prior,
+        "method": method,
+        "delta": delta,
+        "seed": seed,
+        "tried": tried,
+        "epochs": epochs,
+        "prior_std": prior_std,
+        "objective": objective,
+        "trust_factory": trust_factory,
+        "weights": weights,
+        "fresh": fresh,
+        "trained_on": trained_on,
+        "data_dir": data_dir,
+    }
+    commands.certify(model, data, out, options, json, quiet)
+
+
+@app.command()
+def verify(
+    folder: Folder,
+    data: Annotated[str | None, typer.Option(help="The certified data, if it is your own.", show_default=False)] = None,
+    model: Model = None,
+    retrain: Annotated[bool, typer.Option("--retrain", help="Train the prior again from its seed.")] = False,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Re-derive every number of a certificate; exit code 1 if one does not hold.
+
+    Example: truerisk verify truerisk-out
+    """
+    from truerisk.cli import commands
+
+    commands.verify(folder, data, model, retrain, data_dir, json)
+
+
+@app.command()
+def predict(
+    folder: Folder,
+    data: Annotated[str, typer.Option(help="Inputs: a name, a folder, .npz (X) or .npy.", show_default=False)],
+    model: Model = None,
+    out: Annotated[Path | None, typer.Option(help="Write the labels here, one a line.", show_default=False)] = None,
+    seed: Annotated[int, typer.Option(help="Seed of a stochastic predictor's draws.")] = 0,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Predictions of exactly the predictor that was certified, one label a line.
+
+    Example: truerisk predict truerisk-out --data mnist:test --out labels.txt
+    """
+    from truerisk.cli import commands
+
+    commands.predict(folder, data, model, out, seed, data_dir, json)
+
+
+@data_app.command("list")
+def data_list(data_dir: DataDir = None, json: Json = False) -> None:
+    """What is here, what can be fetched, and where files are looked for. Example: truerisk data list"""
+    from truerisk.cli import commands
+
+    commands.data_list(data_dir, json)
+
+
+@data_app.command("get")
+def data_get(name: Annotated[str, typer.Argument(help="mnist, fashion-mnist or cifar-10.")], data_dir: DataDir = None) -> None:
+    """Fetch a data set into the first folder of 'data list'. Example: truerisk data get mnist"""
+    from truerisk.cli import commands
+
+    commands.data_get(name, data_dir)

@@ -1,0 +1,104 @@
+"""What the commands do once their options are parsed."""
+
+from __future__ import annotations
+
+import json as json_module
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from truerisk import progress
+from truerisk.cli import show
+from truerisk.errors import TrueriskError, VerificationError
+
+
+def certify(
+    model: str | None, data: str | None, out: Path, options: dict[str, Any], json: bool, quiet: bool
+) -> None:
+    """Certify, save, report, print."""
+    from truerisk.certificates import certify as make
+
+    progress.enable(not quiet)
+    if out.exists() and not out.is_dir():
+        raise TrueriskError(f"--out {out} is a file; give a folder.")
+    work = out / ".work"
+    certificate = make(model, data, work=work, **options)
+    certificate.save(out)
+    shutil.rmtree(work, ignore_errors=True)
+    report = _write_report(certificate.record, out)
+    if json:
+        print(json_module.dumps(certificate.record, allow_nan=False))
+    else:
+        show.certificate(certificate.record, out, report)
+
+
+def _write_report(record: dict[str, Any], out: Path) -> Path | None:
+    """The HTML page, or a note where the extra that draws it is not installed."""
+    try:
+        from truerisk.report import write_report
+
+        return write_report(record, out / "report.html")
+    except TrueriskError as error:
+        print(f"note: {error}", file=sys.stderr)
+        return None
+
+
+def verify(
+    folder: Path, data: str | None, model: str | None, retrain: bool, data_dir: Path | None, json: bool
+) -> None:
+    """Verify and print what was checked; a failure leaves as VerificationError."""
+    from truerisk.certificates import verify as check
+
+    try:
+        result = check(folder, data, model, retrain=retrain, data_dir=data_dir)
+    except VerificationError as error:
+        if json:
+            print(json_module.dumps({"holds": False, "problem": str(error)}))
+        raise
+    if json:
+        print(json_module.dumps({"holds": True, **vars(result)}))
+    else:
+        show.verification(result)
+
+
+def predict(
+    folder: Path, data: str, model: str | None, out: Path | None, seed: int, data_dir: Path | None, json: bool
+) -> None:
+    """Labels to standard output or a file; the error rate too where the data has labels."""
+    from truerisk.certificates import Certificate
+    from truerisk.certificates.files import write_atomically
+    from truerisk.data import load_inputs
+
+    X, y = load_inputs(data, data_dir)
+    labels = Certificate.load(folder, model).predictor(X, seed=seed)
+    rate = None if y is None else float((labels != y).mean())
+    if json:
+        print(json_module.dumps({"predictions": labels.tolist(), "error_rate": rate}))
+        return
+    text = "".join(f"{label}\n" for label in labels)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        write_atomically(out, text.encode())
+        print(f"{len(labels):,} labels are in {out}", file=sys.stderr)
+    if rate is not None:
+        print(f"error rate on these {len(labels):,} labelled examples: {rate:.4f}", file=sys.stderr)
+
+
+def data_list(data_dir: Path | None, json: bool) -> None:
+    """The catalogue and the folders that files are looked for in."""
+    from truerisk.data import catalogue, folders
+
+    rows, places = catalogue(data_dir), [str(folder) for folder in folders(data_dir)]
+    if json:
+        print(json_module.dumps({"data": rows, "folders": places}, default=str))
+    else:
+        show.catalogue(rows, places)
+
+
+def data_get(name: str, data_dir: Path | None) -> None:
+    """Fetch and say where it is."""
+    from truerisk.data import fetch
+
+    print(fetch(name, data_dir))

@@ -1,0 +1,84 @@
+"""What a person sees in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from truerisk.certificates.sentences import percent
+
+if TYPE_CHECKING:
+    from truerisk.certificates import Verification
+
+
+def certificate(record: dict[str, Any], out: Path, report: Path | None) -> None:
+    """The sentence, the numbers with what they mean, the ledger, where the files are."""
+    console = Console(highlight=False)
+    console.print(f"\n[bold]{escape(record['sentence'])}[/bold]\n")
+    console.print(_numbers(record))
+    console.print(_ledger(record))
+    for warning in record["warnings"]:
+        console.print(f"[yellow]Note:[/yellow] {escape(warning)}")
+    console.print("\nThis takes for granted:")
+    for line in record["assumptions"]:
+        console.print(f"  - {escape(line)}")
+    console.print()
+    if report:
+        console.print(f"Look at   {escape(str(report))}", soft_wrap=True)
+    console.print(f"Check it  truerisk verify {escape(str(out))}", soft_wrap=True)
+
+
+def _numbers(record: dict[str, Any]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(justify="right", style="bold")
+    table.add_column(justify="right")
+    table.add_column()
+    n, floor = record["n_certify"], record["floor_detail"]
+    table.add_row("certificate", f"{record['risk_bound']:.4f}", f"at most {percent(record['risk_bound'])} wrong on unseen data")
+    table.add_row("floor", f"{record['floor']:.4f}", f"the hold-out bound: {escape(floor['what'])}")
+    seen = "drawn networks" if record["predictor"] == "stochastic" else "the network"
+    table.add_row("seen", f"{record['empirical_risk']:.4f}", f"error rate of {seen} on the {n:,} certifying examples")
+    if record["kl"] is not None:
+        meaning = "nats between posterior and prior: what the network learnt from the certifying examples"
+        table.add_row("KL", f"{record['kl']:.4g}", meaning)
+    table.add_row("delta", f"{record['delta']:g}", "the probability with which the certificate may be wrong")
+    return table
+
+
+def _ledger(record: dict[str, Any]) -> Table:
+    table = Table(title="\nWhat delta is spent on", title_justify="left", box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(justify="right")
+    table.add_column()
+    for entry in record["ledger"]:
+        table.add_row(f"{entry['delta']:.7g}", escape(entry["event"]))
+    return table
+
+
+def verification(result: Verification) -> None:
+    """What holds, what was noticed, what can't be known from here."""
+    console = Console(highlight=False)
+    for line in result.checked:
+        console.print(f"[green]holds[/green]      {escape(line)}")
+    for line in result.noticed:
+        console.print(f"[yellow]noticed[/yellow]    {escape(line)}")
+    for line in result.unchecked:
+        console.print(f"[dim]unchecked[/dim]  {escape(line)}")
+    console.print(f"\n[bold]The certificate holds: true risk at most {result.risk_bound:.6f}[/bold]")
+
+
+def catalogue(rows: list[dict[str, Any]], places: list[str]) -> None:
+    """Data sets and folders."""
+    console = Console(highlight=False)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("name", "examples", "shape", "where", "how to get it"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(row[k])) for k in ("name", "examples", "shape", "where", "how_to_get")))
+    console.print(table)
+    console.print("\nFiles are looked for in:")
+    for place in places:
+        console.print(f"  {escape(place)}", soft_wrap=True)

@@ -1,0 +1,94 @@
+"""The figure of a certificate: where its bound comes from, with the floor on the same axis."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from truerisk.certificates.sentences import percent
+from truerisk.report.extra import extra
+from truerisk.report.numbers import shares
+
+# The page's style sheet replaces these fills by its own, for light and for dark paper; alone they suit both.
+PARTS = ("#3b76b0", "#b7791f", "#5f7f9f", "#c2543f")
+FLOOR = "#7b8490"
+INK = "#808080"
+ON_PART = "#ffffff"
+
+TITLE_HEIGHT, BAR_HEIGHT, GAP = 24, 38, 22  # pixels
+LABEL_WIDTH = 54  # a narrower segment is labelled in the table below the figure only
+HEADROOM = 1.04
+
+
+def segments(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of the bound in order, each from where the last one ends; the last one ends at the bound."""
+    labels, _ = shares(entry["value"] for entry in record["breakdown"])
+    rows, end = [], 0.0
+    for i, (entry, label) in enumerate(zip(record["breakdown"], labels, strict=True)):
+        start, end = end, end + max(entry["value"], 0.0)
+        fill = PARTS[i % len(PARTS)]
+        rows.append({"part": entry["part"], "start": start, "end": end, "label": label, "fill": fill})
+    return rows
+
+
+def bound_figure(record: dict[str, Any], width: int) -> str:
+    """An SVG element ``width`` pixels wide: a stacked bar for the bound, a bar for the floor."""
+    alt = extra("altair")
+    extra("vl_convert")
+    parts = segments(record)
+    top = min(1.0, HEADROOM * max(parts[-1]["end"], record["floor"]))
+    height = 2 * (TITLE_HEIGHT + BAR_HEIGHT) + GAP
+    second = TITLE_HEIGHT + BAR_HEIGHT + GAP
+    floor = {"start": 0.0, "end": record["floor"], "label": "", "fill": FLOOR}
+    bars = [{**row, "y": TITLE_HEIGHT} for row in parts] + [{**floor, "y": second + TITLE_HEIGHT}]
+    for row in bars:
+        row |= {"bottom": row["y"] + BAR_HEIGHT, "middle": (row["start"] + row["end"]) / 2}
+    titles = [
+        {"text": f"certificate: {percent(record['risk_bound'])}", "y": 0},
+        {"text": f"floor: {percent(record['floor'])}", "y": second},
+    ]
+    axis = alt.Axis(
+        title="risk", labelExpr="format(100 * datum.value, '~r') + ' %'", tickCount=max(3, width // 110), ticks=False
+    )
+    x = alt.Scale(domain=[0, top], nice=False)
+    y = alt.Scale(domain=[height, 0], nice=False)
+    rects = (
+        alt.Chart(alt.Data(values=bars))
+        .mark_rect()
+        .encode(
+            x=alt.X("start:Q", scale=x, axis=axis),
+            x2="end:Q",
+            y=alt.Y("y:Q", scale=y, axis=None),
+            y2="bottom:Q",
+            color=alt.Color("fill:N", scale=None),
+        )
+    )
+    wide = [row for row in bars if (row["end"] - row["start"]) / top * width >= LABEL_WIDTH]
+    values = (
+        alt.Chart(alt.Data(values=wide))
+        .mark_text(fontSize=13, color=ON_PART, dy=BAR_HEIGHT / 2, baseline="middle")
+        .encode(x=alt.X("middle:Q", scale=x), y=alt.Y("y:Q", scale=y, axis=None), text="label:N")
+    )
+    names = (
+        alt.Chart(alt.Data(values=titles))
+        .mark_text(fontSize=14, fontWeight=600, color=INK, align="left", baseline="top")
+        .encode(x=alt.value(0), y=alt.Y("y:Q", scale=y, axis=None), text="text:N")
+    )
+    chart = alt.layer(rects, values, names).properties(
+        width=width, height=height, background="transparent", padding={"left": 2, "right": 14, "top": 2, "bottom": 2}
+    )
+    chart = chart.configure_view(stroke=None).configure_axis(
+        domain=False,
+        grid=True,
+        gridColor=INK,
+        gridOpacity=0.25,
+        labelColor=INK,
+        labelFontSize=13,
+        titleColor=INK,
+        titleFontSize=13,
+        titleFontWeight="normal",
+        titleAnchor="start",
+    )
+    svg = io.StringIO()
+    chart.configure(aria=False).save(svg, format="svg")
+    return svg.getvalue()
