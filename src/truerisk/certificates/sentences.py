@@ -16,7 +16,7 @@ def percent(value: float) -> str:
     >>> percent(0.07101), percent(0.0012301), percent(1.0)
     ('7.2 %', '0.13 %', '100 %')
     """
-    number = Decimal(repr(100 * value))
+    number = 100 * Decimal(repr(value))
     step = Decimal("0.01") if number < 1 else Decimal("0.1") if number < 100 else Decimal(1)
     return f"{number.quantize(step, ROUND_CEILING)} %"
 
@@ -86,7 +86,10 @@ def warnings(record: dict[str, Any], data: Data, duplicates: int) -> list[str]:
             "independent draws; remove exact duplicates."
         )
     if record["kl"] is not None and record["kl"] < 1:
-        lines.append("The KL is under 1 nat: this is a hold-out bound in disguise; the floor says the same.")
+        lines.append(
+            "The KL is under 1 nat, so this is a hold-out bound in disguise: the posterior learnt next to nothing "
+            "from the certifying examples, and the floor is the simpler guarantee."
+        )
     if record["risk_bound"] >= 1:
         lines.append("The certificate is vacuous; more data, a smaller network or --prior split:0.5 would help.")
     chance = 1 - max(data.counts) / len(data)

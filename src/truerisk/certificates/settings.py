@@ -75,7 +75,7 @@ def default_plans(n_prior: int, n_certify: int, seed: int, epochs: int | None) -
     small, large = (20, 4) if n_prior else (100, 20)
     return {
         "prior": _plan(n_prior, 1e-3, seed, epochs or _by_size(n_prior, 100, 20)),
-        "posterior": _plan(n_certify, 3e-3, seed, epochs or _by_size(n_certify, small, large)),
+        "posterior": _plan(n_certify, 0.02, seed, epochs or _by_size(n_certify, small, large)),
         "floor": _plan(n_certify, 1e-3, seed, epochs or _by_size(n_certify, 100, 10)),
     }
 

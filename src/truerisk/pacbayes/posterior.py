@@ -12,21 +12,36 @@ from truerisk.pacbayes.objectives import bounded_cross_entropy, objective
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
 from truerisk.training import Checkpoint, History, Plan, run
 
-STD_RATE = 5.0  # log standard deviations learn this many times faster than means
-
-
 class _Weights(nn.Module):
-    """The trainable numbers of a posterior, in float32: what the optimizer moves and a checkpoint keeps."""
+    """The trainable numbers of a posterior, in float32 and in units of the prior.
 
-    def __init__(self, start: Gaussian) -> None:
+    mean = prior mean + prior std * shift and std = prior std * exp(log_ratio): both numbers have no
+    unit, so that one learning rate fits narrow and wide priors alike.
+    """
+
+    def __init__(self, prior: Gaussian, start: Gaussian) -> None:
         super().__init__()
-        self.names = list(start.mean)
-        self.mean = nn.ParameterList(start.mean[n].float() for n in self.names)
-        self.log_std = nn.ParameterList(start.std[n].log().float() for n in self.names)
+        self.names = list(prior.mean)
+        self.prior_mean = [prior.mean[n].float() for n in self.names]
+        self.prior_std = [prior.std[n].float() for n in self.names]
+        shifts = ((start.mean[n] - prior.mean[n]) / prior.std[n] for n in self.names)
+        self.shift = nn.ParameterList(shift.float() for shift in shifts)
+        self.log_ratio = nn.ParameterList((start.std[n] / prior.std[n]).log().float() for n in self.names)
 
     def moments(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        std = [log.exp() for log in self.log_std]
-        return dict(zip(self.names, self.mean, strict=True)), dict(zip(self.names, std, strict=True))
+        columns = zip(self.names, self.prior_mean, self.prior_std, self.shift, self.log_ratio, strict=True)
+        mean, std = {}, {}
+        for name, mu, sigma, shift, log_ratio in columns:
+            mean[name] = mu + sigma * shift
+            std[name] = sigma * log_ratio.exp()
+        return mean, std
+
+    def kl(self) -> Tensor:
+        """sum of (shift^2 + r - 1 - ln r) / 2 with r = exp(2 log_ratio), in float32: for gradients only."""
+        total = torch.zeros(())
+        for shift, log_ratio in zip(self.shift, self.log_ratio, strict=True):
+            total = total + 0.5 * (shift.square() + (2 * log_ratio).expm1() - 2 * log_ratio).sum()
+        return total
 
 
 def train_posterior(
@@ -36,7 +51,7 @@ def train_posterior(
     plan: Plan,
     *,
     start: Gaussian | None = None,
-    objective_name: str = "quadratic",
+    objective_name: str = "tempered",
     label: str = "training the posterior",
     checkpoint: Checkpoint | None = None,
 ) -> tuple[Gaussian, History]:
@@ -44,30 +59,19 @@ def train_posterior(
 
     The result's means and standard deviations are float32 numbers, so that a file keeps them exactly.
     """
-    weights = _Weights(start or prior)
+    weights = _Weights(prior, start or prior)
     inputs, labels = torch.from_numpy(X), torch.from_numpy(y)
     forward = _training_forward(prior.module, weights, inputs)
     minimize = objective(objective_name)
-    prior_mean = [prior.mean[n].float() for n in weights.names]
-    prior_std = [prior.std[n].float() for n in weights.names]
 
     def loss(batch: Tensor) -> Tensor:
         risk = bounded_cross_entropy(forward(inputs[batch]), labels[batch])
-        return minimize(risk, _training_kl(weights, prior_mean, prior_std), len(X))
+        return minimize(risk, weights.kl(), len(X))
 
-    groups = [{"params": list(weights.mean)}, {"params": list(weights.log_std), "lr": STD_RATE * plan.lr}]
+    groups = [{"params": list(weights.parameters())}]
     history = run(weights, groups, loss, len(X), plan, label=label, checkpoint=checkpoint)
     mean, std = weights.moments()
     return Gaussian(prior.module, mean, std), history
-
-
-def _training_kl(weights: _Weights, mean: list[Tensor], std: list[Tensor]) -> Tensor:
-    """The KL in float32, for gradients only; certificates use ``Gaussian.kl``."""
-    total = torch.zeros(())
-    for m, log_s, mu, sigma in zip(weights.mean, weights.log_std, mean, std, strict=True):
-        log_ratio = 2 * (log_s - sigma.log())
-        total = total + 0.5 * (((m - mu) / sigma).square() + log_ratio.expm1() - log_ratio).sum()
-    return total
 
 
 def _training_forward(module: nn.Module, weights: _Weights, X: Tensor):  # type: ignore[no-untyped-def]

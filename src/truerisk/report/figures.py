@@ -10,12 +10,17 @@ from truerisk.report.extra import extra
 from truerisk.report.numbers import shares
 
 # The page's style sheet replaces these fills by its own, for light and for dark paper; alone they suit both.
-PARTS = ("#3b76b0", "#b7791f", "#5f7f9f", "#c2543f")
+PARTS = ("#3b76b0", "#b7791f", "#3f8f8a", "#c2543f")
+KNOWN = {
+    "Monte Carlo": 1,
+    "confidence (delta)": 2,
+    "KL(posterior, prior)": 3,
+}  # the same colour in every figure
 FLOOR = "#7b8490"
 INK = "#808080"
 ON_PART = "#ffffff"
 
-TITLE_HEIGHT, BAR_HEIGHT, GAP = 24, 38, 22  # pixels
+TITLE_HEIGHT, BAR_HEIGHT, GAP = 24, 38, 20  # pixels
 LABEL_WIDTH = 54  # a narrower segment is labelled in the table below the figure only
 HEADROOM = 1.04
 
@@ -26,8 +31,9 @@ def segments(record: dict[str, Any]) -> list[dict[str, Any]]:
     rows, end = [], 0.0
     for i, (entry, label) in enumerate(zip(record["breakdown"], labels, strict=True)):
         start, end = end, end + max(entry["value"], 0.0)
-        fill = PARTS[i % len(PARTS)]
-        rows.append({"part": entry["part"], "start": start, "end": end, "label": label, "fill": fill})
+        colour = KNOWN.get(entry["part"], i % len(PARTS))
+        row = {"part": entry["part"], "start": start, "end": end, "label": label}
+        rows.append({**row, "colour": colour, "fill": PARTS[colour]})
     return rows
 
 
@@ -37,18 +43,22 @@ def bound_figure(record: dict[str, Any], width: int) -> str:
     extra("vl_convert")
     parts = segments(record)
     top = min(1.0, HEADROOM * max(parts[-1]["end"], record["floor"]))
-    height = 2 * (TITLE_HEIGHT + BAR_HEIGHT) + GAP
+    height = 2 * (TITLE_HEIGHT + BAR_HEIGHT) + GAP + GAP // 2
     second = TITLE_HEIGHT + BAR_HEIGHT + GAP
     floor = {"start": 0.0, "end": record["floor"], "label": "", "fill": FLOOR}
     bars = [{**row, "y": TITLE_HEIGHT} for row in parts] + [{**floor, "y": second + TITLE_HEIGHT}]
-    for row in bars:
-        row |= {"bottom": row["y"] + BAR_HEIGHT, "middle": (row["start"] + row["end"]) / 2}
+    bars = [
+        {**row, "bottom": row["y"] + BAR_HEIGHT, "middle": (row["start"] + row["end"]) / 2} for row in bars
+    ]
     titles = [
         {"text": f"certificate: {percent(record['risk_bound'])}", "y": 0},
         {"text": f"floor: {percent(record['floor'])}", "y": second},
     ]
     axis = alt.Axis(
-        title="risk", labelExpr="format(100 * datum.value, '~r') + ' %'", tickCount=max(3, width // 110), ticks=False
+        title="risk",
+        labelExpr="format(100 * datum.value, '~r') + ' %'",
+        tickCount=max(3, width // 110),
+        ticks=False,
     )
     x = alt.Scale(domain=[0, top], nice=False)
     y = alt.Scale(domain=[height, 0], nice=False)
@@ -63,7 +73,7 @@ def bound_figure(record: dict[str, Any], width: int) -> str:
             color=alt.Color("fill:N", scale=None),
         )
     )
-    wide = [row for row in bars if (row["end"] - row["start"]) / top * width >= LABEL_WIDTH]
+    wide = [row for row in bars if row["label"] and (row["end"] - row["start"]) / top * width >= LABEL_WIDTH]
     values = (
         alt.Chart(alt.Data(values=wide))
         .mark_text(fontSize=13, color=ON_PART, dy=BAR_HEIGHT / 2, baseline="middle")
@@ -75,20 +85,23 @@ def bound_figure(record: dict[str, Any], width: int) -> str:
         .encode(x=alt.value(0), y=alt.Y("y:Q", scale=y, axis=None), text="text:N")
     )
     chart = alt.layer(rects, values, names).properties(
-        width=width, height=height, background="transparent", padding={"left": 2, "right": 14, "top": 2, "bottom": 2}
+        width=width,
+        height=height,
+        background="transparent",
+        padding={"left": 2, "right": 14, "top": 2, "bottom": 2},
     )
-    chart = chart.configure_view(stroke=None).configure_axis(
-        domain=False,
-        grid=True,
-        gridColor=INK,
-        gridOpacity=0.25,
-        labelColor=INK,
-        labelFontSize=13,
-        titleColor=INK,
-        titleFontSize=13,
-        titleFontWeight="normal",
-        titleAnchor="start",
-    )
+    axes = {
+        "domain": False,
+        "gridColor": INK,
+        "gridOpacity": 0.25,
+        "labelColor": INK,
+        "labelFontSize": 13,
+        "titleColor": INK,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+    }
+    chart = chart.configure(aria=False, axis=axes, view={"stroke": None})
     svg = io.StringIO()
-    chart.configure(aria=False).save(svg, format="svg")
+    chart.save(svg, format="svg")
     return svg.getvalue()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
 
 from truerisk.certificates.ledger import exact
 
@@ -16,7 +16,7 @@ def observed(value: float) -> str:
     """
     number = 100 * exact(value)
     step = Decimal("0.01") if 0 < number < 1 else Decimal("0.1") if 0 < number < 100 else Decimal(1)
-    return f"{number.quantize(step, ROUND_HALF_EVEN)} %"
+    return f"{number.quantize(step, ROUND_HALF_UP)} %"
 
 
 def shares(values: Iterable[float]) -> tuple[list[str], str]:
@@ -30,7 +30,7 @@ def shares(values: Iterable[float]) -> tuple[list[str], str]:
         total += 100 * exact(max(value, 0.0))
         ends.append(total)
     step = Decimal("0.01") if total >= 1 else Decimal("0.001")
-    rounded = [end.quantize(step, ROUND_HALF_EVEN) for end in ends[:-1]] + [total.quantize(step, ROUND_CEILING)]
+    rounded = [end.quantize(step, ROUND_HALF_UP) for end in ends[:-1]] + [total.quantize(step, ROUND_CEILING)]
     parts = [end - start for start, end in zip([Decimal(0), *rounded], rounded, strict=False)]
     return [f"{part} %" for part in parts], f"{rounded[-1]} %"
 

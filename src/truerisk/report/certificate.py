@@ -1,0 +1,260 @@
+"""The page of one certificate."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from truerisk.certificates.files import write_atomically
+from truerisk.certificates.ledger import exact
+from truerisk.certificates.sentences import percent
+from truerisk.certificates.settings import HOLD_OUT
+from truerisk.certificates.verify import SAFE_SOURCES
+from truerisk.errors import TrueriskError
+from truerisk.nets import BUILTIN
+from truerisk.report.extra import extra
+from truerisk.report.figures import bound_figure, segments
+from truerisk.report.numbers import decimal, nats, observed, shares
+
+WIDE, NARROW = 780, 320  # pixels: the figure is drawn twice, so that its letters keep their size on a phone
+
+NEEDED = (
+    "assumptions",
+    "breakdown",
+    "data",
+    "delta",
+    "draws",
+    "empirical_risk",
+    "files",
+    "floor",
+    "floor_detail",
+    "kl",
+    "kl_unrescaled",
+    "ledger",
+    "method",
+    "model",
+    "n_certify",
+    "n_prior",
+    "predictor",
+    "risk_bound",
+    "seed",
+    "sentence",
+    "settings",
+    "software",
+    "version",
+    "warnings",
+)
+
+METHODS = {
+    "pac-bayes-kl": "PAC-Bayes-kl inequality (Seeger 2002, Maurer 2004)",
+    HOLD_OUT: "hold-out: the exact binomial bound of Clopper and Pearson (1934)",
+}
+PREDICTORS = {
+    "stochastic": "stochastic: the weights are drawn anew from the posterior for each prediction",
+    "single-draw": "single draw: the weights were drawn once from the posterior",
+    "deterministic": "deterministic: one network with fixed weights",
+}
+
+
+def write_report(record: dict[str, Any], path: str | Path) -> Path:
+    """Write the page of the certificate ``record`` to ``path``: one file that needs nothing else."""
+    path = Path(path)
+    write_atomically(path, render(record).encode())
+    return path
+
+
+def render(record: dict[str, Any]) -> str:
+    """The page as HTML. All text of the record is escaped."""
+    missing = [name for name in NEEDED if name not in record]
+    if missing:
+        raise TrueriskError(f"the record is not a whole certificate: it has no {', '.join(missing)}.")
+    jinja2 = extra("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("truerisk.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": percent, "observed": observed, "decimal": decimal}
+    page: str = environment.get_template("certificate.html.j2").render(
+        record=record,
+        cards=_cards(record),
+        figure=_figure(record),
+        ledger=_ledger(record),
+        forms=_forms(record),
+        facts=_facts(record),
+        check=_check(record),
+    )
+    return page
+
+
+def _cards(record: dict[str, Any]) -> list[dict[str, str]]:
+    """The three numbers, each with a sentence that says what it is."""
+    floor, delta, n = record["floor_detail"], record["delta"], record["n_certify"]
+    certificate = (
+        "The true risk is at most this, or something happened that has a probability of at most "
+        f"{decimal(delta)} (delta)."
+    )
+    if record["method"] == HOLD_OUT:
+        same = record["floor"] == record["risk_bound"]
+        instead = "The certificate is itself a hold-out bound, so this is " + (
+            "the same" if same else "the same test with all of delta for itself"
+        )
+    else:
+        instead = f"The hold-out bound you could have instead, with all of delta for itself: {floor['what']}"
+    if record["draws"] is None:
+        seen = f"The error rate of the network on the {n:,} tested examples. An observation, not a bound."
+    else:
+        wrong, answers = record["draws"]["errors"], record["draws"]["n"] * record["draws"]["passes"]
+        seen = (
+            f"The error rate of drawn networks on the {n:,} certifying examples, {wrong:,} wrong answers "
+            f"out of {answers:,}. An observation, not a bound."
+        )
+    return [
+        {"name": "Certificate", "value": percent(record["risk_bound"]), "meaning": certificate},
+        {
+            "name": "Floor",
+            "value": percent(record["floor"]),
+            "meaning": f"{instead} ({floor['errors']:,} wrong out of {floor['n']:,}).",
+        },
+        {"name": "Seen", "value": observed(record["empirical_risk"]), "meaning": seen},
+    ]
+
+
+def _figure(record: dict[str, Any]) -> dict[str, Any]:
+    parts = segments(record)
+    _, total = shares(entry["value"] for entry in record["breakdown"])
+    listed = "; ".join(f"{row['part']} {row['label']}" for row in parts)
+    bound, floor = record["risk_bound"], record["floor"]
+    if record["method"] == HOLD_OUT:
+        verdict = "The certificate is itself a hold-out bound"
+        verdict += "." if floor == bound else "; what it pays for comparisons makes it larger than the floor."
+    else:
+        order = "as high as" if floor == bound else "lower than" if floor < bound else "higher than"
+        verdict = (
+            f"The floor, what a plain test on examples kept aside gives, is {order} the certificate here."
+        )
+    return {
+        "wide": bound_figure(record, WIDE),
+        "narrow": bound_figure(record, NARROW),
+        "alternative": f"Two bars on one axis of risk. The certificate, {total}, is made of: {listed}. "
+        f"The floor is {percent(floor)}.",
+        "parts": parts,
+        "total": total,
+        "verdict": verdict,
+    }
+
+
+def _ledger(record: dict[str, Any]) -> dict[str, Any]:
+    total = sum((exact(entry["delta"]) for entry in record["ledger"]), Decimal(0))
+    return {"total": total, "sign": "≤" if total <= exact(record["delta"]) else ">"}
+
+
+def _forms(record: dict[str, Any]) -> list[dict[str, str]]:
+    """The certificate's own form first, then the looser ones."""
+    others = record.get("other_forms") or {}
+    if not others:
+        return []
+    rows = [("kl (the certificate)", record["risk_bound"]), *others.items()]
+    return [{"name": name, "value": percent(v), "note": "says nothing" if v >= 1 else ""} for name, v in rows]
+
+
+def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """How the certificate was made, as rows of a table."""
+    data, settings, software = record["data"], record["settings"], record["software"]
+    learnt = settings["prior"] != "none"
+    hold_out = record["method"] == HOLD_OUT
+    rows = [
+        ("Method", METHODS.get(record["method"], record["method"])),
+        ("Predictor", PREDICTORS.get(record["predictor"], record["predictor"])),
+        ("Network", f"{record['model']['name']} ({record['model']['kind']})"),
+    ]
+    if settings["prior"] == "none":
+        rows.append(("Training", "came trained; nothing was trained here"))
+    else:
+        rows.append(("Training" if hold_out else "Prior", _prior(settings, hold_out)))
+    shape = " \u00d7 ".join(map(str, data["input_shape"]))
+    rows += [
+        ("Data", f"{data['name']}: {data['n']:,} examples, {data['classes']} classes, inputs {shape}"),
+        ("Examples per class", ", ".join(f"{count:,}" for count in data["counts"])),
+        ("Data sha256", data["sha256"]),
+        ("Examples for certifying", f"{record['n_certify']:,}"),
+    ]
+    if record["n_prior"]:
+        label = f"Examples for {'training' if hold_out else 'the prior'}" if learnt else "Examples left out"
+        rows.append((label, f"{record['n_prior']:,}"))
+    if record["kl"] is not None:
+        before = record["kl_unrescaled"]
+        rows.append(("KL(posterior, prior)", f"{nats(record['kl'])} nats"))
+        rows.append(("KL before rescaling", "not computed" if before is None else f"{nats(before)} nats"))
+    if record["draws"] is not None:
+        rows.append(("Draws", _draws(record["draws"])))
+    rows += [
+        ("Configurations paid for", f"{settings['tried']:,}"),
+        ("delta", decimal(record["delta"])),
+        ("Seed", str(record["seed"])),
+        ("Bound, all digits", repr(record["risk_bound"])),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in {"truerisk": record["version"], **software}.items())),
+    ]
+    return rows
+
+
+def _prior(settings: dict[str, Any], hold_out: bool) -> str:
+    plan = settings["plans"].get("prior")
+    if settings["own_training"]:
+        how = "trained by the user's own function"
+    elif plan:
+        how = f"trained for {plan['epochs']} epochs with {plan['optimizer']}, learning rate {plan['lr']:g}"
+    else:
+        how = "trained"
+    if hold_out:
+        return f"{settings['prior']}: {how}, on its own examples only"
+    width = f"width {settings['prior_std']:g}/√fan-in"
+    centre = {
+        "zero": "a Gaussian around zero",
+        "init": "a Gaussian around the seeded initialization",
+    }.get(settings["prior"], f"a Gaussian around a network {how}, on the prior's examples only")
+    return f"{settings['prior']}: {centre}; {width}"
+
+
+def _draws(draws: dict[str, Any]) -> str:
+    passes = f"{draws['passes']:,} pass{'es' if draws['passes'] != 1 else ''} over {draws['n']:,} examples"
+    shared = (
+        "new weights for each example"
+        if draws["size"] == 1
+        else f"new weights for each {draws['size']:,} examples"
+    )
+    return f"{passes}, {shared}, {draws['precision']}"
+
+
+def _check(record: dict[str, Any]) -> dict[str, Any]:
+    """The commands that check this certificate, and what they can't tell."""
+    settings = record["settings"]
+    own_data = str(record["data"]["source"]).removesuffix(":test") not in SAFE_SOURCES
+    model = "" if record["model"]["kind"] == BUILTIN else " --model FILE.py:FACTORY"
+    verify = "truerisk verify DIR" + (" --data FILE" if own_data else "") + model
+    unchecked = ["that the examples are independent draws, without near copies or groups"]
+    retrain = ""
+    if settings["prior"] == "none":
+        unchecked.append("that the network never saw the examples it was tested on")
+    elif record["n_prior"]:
+        subject = "network" if record["method"] == HOLD_OUT else "prior"
+        unchecked.append(f"that the {subject} saw only its own examples, unless --retrain trains it again")
+        retrain = "" if settings["own_training"] else f"{verify} --retrain"
+    if settings["own_training"]:
+        unchecked.append(
+            "what your training function did, unless you hand it over again: truerisk.verify(..., fit=...)"
+        )
+    unchecked.append(
+        f"that no more than {settings['tried']:,} configurations were compared on this data"
+        if settings["tried"] > 1
+        else "that nothing else was compared with this on the same data"
+    )
+    return {
+        "verify": verify,
+        "retrain": retrain,
+        "predict": f"truerisk predict DIR --data FILE{model}",
+        "unchecked": unchecked,
+    }

@@ -1,0 +1,320 @@
+"""Every edit to a certificate is caught: with the hashes left alone, and with all of them recomputed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import truerisk
+from truerisk import VerificationError
+from truerisk.certificates.files import sha256
+from truerisk.data import load
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, Path]:
+    """One certificate of each kind, on digits."""
+    folder = tmp_path_factory.mktemp("certificates")
+    digits = load("digits")
+    kinds = {
+        "split": truerisk.certify("mlp:32", "digits", epochs=10),
+        "init": truerisk.certify("mlp:16", "digits", prior="init", epochs=5),
+        "zero": truerisk.certify("mlp:16", "digits", prior="zero", epochs=2),
+        "hold-out": truerisk.certify("mlp:32", "digits", method="hold-out", epochs=10),
+    }
+    trained = kinds["hold-out"].evidence.network
+    rows = kinds["hold-out"].evidence.parts
+    kinds["fresh"] = truerisk.certify(trained, fresh="digits", trained_on=rows.prior)
+    for name, cert in kinds.items():
+        assert cert.risk_bound <= 1 and cert.record["data"]["sha256"] == digits.sha256
+        cert.save(folder / name)
+    return {name: folder / name for name in kinds}
+
+
+KINDS = ["split", "init", "zero", "hold-out", "fresh"]
+
+
+def model_of(kind: str):
+    """The fresh certificate is about a module of the user's, so that verify needs it again."""
+    from truerisk.nets import mlp
+
+    return mlp((1, 8, 8), 10, hidden=(32,)) if kind == "fresh" else None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_untouched_certificate_holds(made, kind):
+    record = json.loads((made[kind] / "certificate.json").read_text())
+    result = truerisk.verify(made[kind], model=model_of(kind))
+    assert result.risk_bound == record["risk_bound"]
+    assert not result.noticed
+    assert result.checked
+    assert bool(result.unchecked) == (kind in ("split", "hold-out", "fresh"))
+
+
+def lower_bound(folder):
+    edit_json(folder, lambda r: r.update(risk_bound=r["risk_bound"] * 0.99))
+
+
+def change_delta(folder):
+    edit_json(folder, lambda r: (r.update(delta=0.01), r["settings"].update(delta=0.01)))
+
+
+def change_delta_alone(folder):
+    edit_json(folder, lambda r: r.update(delta=0.01))
+
+
+def drop_ledger_entry(folder):
+    edit_json(folder, lambda r: r["ledger"].pop())
+
+
+def raise_n(folder):
+    edit_json(folder, lambda r: r.update(n_certify=r["n_certify"] + 1))
+
+
+def fewer_errors(folder):
+    def change(record):
+        place = record["draws"] or record["floor_detail"]
+        place["errors"] -= 1
+
+    edit_json(folder, change)
+
+
+def lower_floor(folder):
+    edit_json(folder, lambda r: r.update(floor=r["floor"] / 2))
+
+
+def drop_assumption(folder):
+    edit_json(folder, lambda r: r["assumptions"].pop(0))
+
+
+def claim_one_try(folder):
+    def change(record):
+        record["settings"]["tried"] += 1
+
+    edit_json(folder, change)
+
+
+def change_seed(folder):
+    edit_json(folder, lambda r: (r.update(seed=5), r["settings"].update(seed=5)))
+
+
+def change_weight(folder):
+    name = "posterior.safetensors" if (folder / "posterior.safetensors").exists() else "network.safetensors"
+    edit_tensors(folder, name, lambda t: first_weight(t).view(-1)[3].add_(0.5))
+
+
+def change_prior_weight(folder):
+    name = "prior.safetensors" if (folder / "prior.safetensors").exists() else "network.safetensors"
+    edit_tensors(folder, name, lambda t: first_weight(t).view(-1)[-1].add_(0.5))
+
+
+def change_split_index(folder):
+    edit_tensors(folder, "split.safetensors", lambda t: t["certify"].__setitem__(0, (t["certify"][0] + 1) % 1797))
+
+
+def swap_split_indices(folder):
+    """Still a partition, but not the seed's: the sneakier edit."""
+
+    def change(tensors):
+        a, b = tensors["prior"], tensors["certify"]
+        if not len(a):
+            a = b[1:]
+        keep = a[0].clone()
+        a[0] = b[0]
+        b[0] = keep
+
+    edit_tensors(folder, "split.safetensors", change)
+
+
+EDITS = [
+    lower_bound,
+    change_delta,
+    change_delta_alone,
+    drop_ledger_entry,
+    raise_n,
+    fewer_errors,
+    lower_floor,
+    drop_assumption,
+    claim_one_try,
+    change_weight,
+    change_prior_weight,
+    change_split_index,
+    swap_split_indices,
+    change_seed,
+]
+
+
+@pytest.mark.parametrize("rehash", [False, True], ids=["hashes-kept", "hashes-recomputed"])
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_edit_is_caught(made, tmp_path, kind, edit, rehash):
+    if kind == "fresh" and edit is change_seed:
+        pytest.skip("nothing of a fresh certificate depends on the seed but the field itself")
+    if kind == "fresh" and edit is swap_split_indices:
+        pytest.skip("which rows a network was trained on is the user's word, and verify says that it is")
+    folder = tmp_path / "copy"
+    shutil.copytree(made[kind], folder)
+    edit(folder)
+    if rehash:
+        recompute_hashes(folder)
+    with pytest.raises(VerificationError):
+        truerisk.verify(folder, model=model_of(kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_data_set_is_caught(made, tmp_path, kind):
+    digits = load("digits")
+    flipped = digits.y.copy()
+    flipped[0] = (flipped[0] + 1) % 10
+    with pytest.raises(VerificationError, match="sha256"):
+        truerisk.verify(made[kind], data=(digits.X, flipped), model=model_of(kind))
+    # The attacker also writes the other data's hash into the certificate.
+    shuffled = (digits.X, np.roll(digits.y, 1))
+    folder = tmp_path / "copy"
+    shutil.copytree(made[kind], folder)
+    edit_json(folder, lambda r: r["data"].update(sha256=load(shuffled).sha256))
+    with pytest.raises(VerificationError):
+        truerisk.verify(folder, data=shuffled, model=model_of(kind))
+    edit_json(folder, lambda r: r["data"].update(name="mnist1d", source="mnist1d", sha256=load("mnist1d").sha256))
+    with pytest.raises(VerificationError):
+        truerisk.verify(folder, model=model_of(kind))
+
+
+@pytest.mark.parametrize("kind", ["split", "hold-out"])
+def test_retraining_confirms_the_prior_and_finds_a_forged_one(made, tmp_path, kind):
+    result = truerisk.verify(made[kind], retrain=True)
+    assert not result.unchecked
+    # A prior moved onto the posterior, all arithmetic done again: only training again can tell.
+    from truerisk.certificates import Certificate
+    from truerisk.certificates.certificate import complete
+    from truerisk.certificates.evidence import Evidence
+    from truerisk.certificates.record import assemble, derive_facts
+    from truerisk.certificates.settings import Settings
+
+    cert = Certificate.load(made[kind])
+    evidence, settings = cert.evidence, Settings.from_record(cert.record["settings"])
+    if kind == "split":
+        evidence = Evidence(evidence.parts, evidence.posterior.network(), evidence.posterior, evidence.posterior)
+    else:
+        with torch.no_grad():
+            first_weight(dict(evidence.network.named_parameters())).add_(0.01)
+    data = load("digits")
+    record = assemble(settings, data, evidence, derive_facts(settings, data, evidence))
+    record["model"] = cert.record["model"]
+    Certificate(complete(record, settings, evidence), evidence).save(tmp_path / "forged")
+    assert truerisk.verify(tmp_path / "forged").unchecked, "without training it can't be seen, and it says so"
+    with pytest.raises(VerificationError, match="training again"):
+        truerisk.verify(tmp_path / "forged", retrain=True)
+
+
+def test_other_software_draws_afresh_and_says_so(made, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(made["split"], folder)
+    edit_json(folder, lambda r: (r["draws"].update(errors=r["draws"]["errors"] + 1), r["software"].update(torch="1.0")))
+    # The count is now one off, as another machine's random numbers may give; the derived fields still follow
+    # the old count, so they are recomputed from the claimed one.
+    with pytest.raises(VerificationError, match="empirical_risk|risk_bound|breakdown"):
+        truerisk.verify(folder)
+    shutil.rmtree(folder)
+    shutil.copytree(made["split"], folder)
+    rewrite_with_errors(folder, extra=1)
+    result = truerisk.verify(folder)
+    assert any("fresh draws" in line for line in result.noticed)
+    shutil.rmtree(folder)
+    shutil.copytree(made["split"], folder)
+    rewrite_with_errors(folder, extra=-20_000)  # far outside what chance explains
+    with pytest.raises(VerificationError, match="repeating the draws"):
+        truerisk.verify(folder)
+
+
+def rewrite_with_errors(folder, extra):
+    """A certificate whose count is ``extra`` off and whose other numbers follow from that count."""
+    from dataclasses import replace
+
+    from truerisk.certificates import Certificate
+    from truerisk.certificates.record import assemble, derive_facts
+    from truerisk.certificates.settings import Settings
+
+    cert = Certificate.load(folder)
+    settings, data = Settings.from_record(cert.record["settings"]), load("digits")
+    facts = derive_facts(settings, data, cert.evidence)
+    estimate = replace(facts.estimate, errors=facts.estimate.errors + extra)
+    record = cert.record | assemble(settings, data, cert.evidence, replace(facts, estimate=estimate))
+    record["software"]["torch"] = "1.0"
+    (folder / "certificate.json").write_text(json.dumps(record))
+
+
+def test_code_that_only_the_certificate_names_is_never_run(made, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(made["split"], folder)
+    trap = tmp_path / "trap.py"
+    trap.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef build(): return None\n")
+    for kind in ("built-in", "factory"):
+        name = f"{trap}:build"
+        edit_json(
+            folder,
+            lambda r, k=kind, n=name: (
+                r["model"].update(name=n, kind=k),
+                r["settings"].update(model=n, model_kind=k),
+            ),
+        )
+        with pytest.raises(truerisk.TrueriskError):
+            truerisk.verify(folder)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_file_names_cannot_leave_the_folder(made, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(made["split"], folder)
+    edit_json(folder, lambda r: r["files"].update({"../outside.safetensors": "0" * 64}))
+    with pytest.raises(VerificationError):
+        truerisk.verify(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 99}', "\xff"])
+def test_broken_json_is_told(tmp_path, text):
+    (tmp_path / "certificate.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(VerificationError):
+        truerisk.verify(tmp_path)
+
+
+@pytest.mark.parametrize("field", ["draws", "floor_detail", "ledger", "settings", "assumptions", "kl"])
+def test_missing_field_is_told(made, tmp_path, field):
+    folder = tmp_path / "copy"
+    shutil.copytree(made["split"], folder)
+    edit_json(folder, lambda r: r.pop(field))
+    with pytest.raises(VerificationError):
+        truerisk.verify(folder)
+
+
+def first_weight(tensors):
+    """The first matrix of a file: means come before standard deviations."""
+    names = sorted(tensors, key=lambda n: (n.startswith("std."), n))
+    return next(tensors[n] for n in names if tensors[n].ndim >= 2)
+
+
+def edit_json(folder, change):
+    path = folder / "certificate.json"
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+
+
+def edit_tensors(folder, name, change):
+    tensors = load_file(folder / name)
+    change(tensors)
+    save_file(tensors, folder / name)
+
+
+def recompute_hashes(folder):
+    def change(record):
+        for name in record["files"]:
+            record["files"][name] = sha256((folder / name).read_bytes())
+
+    edit_json(folder, change)

@@ -1,0 +1,158 @@
+"""Weights from files: never runs code, never leaves anything but one clear error."""
+
+import os
+import pickle
+import random
+import zipfile
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from truerisk.errors import TrueriskError
+from truerisk.nets import load_weights, read_weights
+
+
+def net():
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+
+
+def test_safetensors_and_state_dicts_come_back_exactly(tmp_path):
+    trained = net()
+    save_file(trained.state_dict(), tmp_path / "w.safetensors")
+    torch.save(trained.state_dict(), tmp_path / "w.pt")
+    torch.save({"state_dict": trained.state_dict(), "epoch": 3}, tmp_path / "nested.pt")
+    torch.save(trained.state_dict(), tmp_path / "old.pth", _use_new_zipfile_serialization=False)
+    for name in ("w.safetensors", "w.pt", "nested.pt", "old.pth"):
+        module = net()
+        assert not same(module.state_dict(), trained.state_dict())
+        load_weights(module, tmp_path / name)
+        assert same(module.state_dict(), trained.state_dict()), name
+        assert same(read_weights(str(tmp_path / name)), trained.state_dict()), name
+
+
+class Touch:
+    """Its unpickling creates a file: what a real attack would replace by something worse."""
+
+    def __init__(self, path, call):
+        self.path, self.call = str(path), call
+
+    def __reduce__(self):
+        if self.call == "system":
+            return os.system, (f"touch '{self.path}'",)
+        if self.call == "exec":
+            return exec, (f"open({self.path!r}, 'w')",)
+        return open, (self.path, "w")
+
+
+@pytest.mark.parametrize("call", ["system", "exec", "open"])
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin", ".pkl", ".safetensors", ""])
+@pytest.mark.parametrize("how", ["torch", "torch legacy", "pickle"])
+def test_a_pickle_never_runs_code(tmp_path, call, suffix, how):
+    mark = tmp_path / "mark"
+    payload = {"0.weight": Touch(mark, call)}
+    path = tmp_path / f"evil{suffix}"
+    if how == "pickle":
+        path.write_bytes(pickle.dumps(payload))
+    else:
+        torch.save(payload, path, _use_new_zipfile_serialization=how == "torch")
+    with pytest.raises(TrueriskError):
+        read_weights(path)
+    assert not mark.exists()
+
+
+def test_the_payload_above_does_run_where_it_is_let(tmp_path):
+    """Otherwise the test above would prove nothing."""
+    mark = tmp_path / "mark"
+    pickle.loads(pickle.dumps(Touch(mark, "exec")))
+    assert mark.exists()
+
+
+@pytest.mark.parametrize("name", ["absent.pt", "absent.safetensors", "."])
+def test_missing_files(tmp_path, name):
+    with pytest.raises(TrueriskError, match="does not exist"):
+        read_weights(tmp_path / name)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"hello", b"PK\x03\x04" + b"x" * 50, b"\x80\x02."])
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_rubbish(tmp_path, content, suffix):
+    path = tmp_path / f"w{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(TrueriskError):
+        read_weights(path)
+
+
+def test_a_zip_of_something_else(tmp_path):
+    with zipfile.ZipFile(tmp_path / "w.pt", "w") as archive:
+        archive.writestr("readme.txt", "nothing")
+    with pytest.raises(TrueriskError):
+        read_weights(tmp_path / "w.pt")
+
+
+@pytest.mark.parametrize("kind", ["zip", "legacy", "safetensors"])
+def test_damaged_files_give_weights_or_one_clear_error(tmp_path, kind):
+    """A download that broke off or a flipped byte: never another exception, which would be a traceback."""
+    path = tmp_path / ("w.safetensors" if kind == "safetensors" else "w.pt")
+    if kind == "safetensors":
+        save_file(net().state_dict(), path)
+    else:
+        torch.save(net().state_dict(), path, _use_new_zipfile_serialization=kind == "zip")
+    whole, dice, others = path.read_bytes(), random.Random(0), {}
+    for _ in range(400):
+        content = bytearray(whole)
+        if dice.random() < 0.3:
+            content = content[: dice.randrange(len(content))]
+        else:
+            content[dice.randrange(len(content))] = dice.randrange(256)
+        path.write_bytes(bytes(content))
+        try:
+            load_weights(net(), path)
+        except TrueriskError:
+            pass
+        except Exception as error:
+            others[type(error).__name__] = str(error)
+    assert not others
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [1, 2],
+        None,
+        torch.zeros(3),
+        {"0.weight": 3.0},
+        {"state_dict": None},
+        {1: torch.zeros(1)},
+        {"state_dict": {2: torch.zeros(1)}},
+    ],
+)
+def test_what_is_no_state_dict(tmp_path, content):
+    torch.save(content, tmp_path / "w.pt")
+    with pytest.raises(TrueriskError):
+        load_weights(net(), tmp_path / "w.pt")
+
+
+def test_a_whole_pickled_module_is_refused(tmp_path):
+    torch.save(net(), tmp_path / "w.pt")
+    with pytest.raises(TrueriskError, match="state_dict"):
+        read_weights(tmp_path / "w.pt")
+
+
+@pytest.mark.parametrize("change", ["shape", "missing", "extra"])
+def test_weights_that_do_not_fit(tmp_path, change):
+    weights = net().state_dict()
+    if change == "shape":
+        weights["0.weight"] = torch.zeros(3, 4)
+    elif change == "missing":
+        del weights["0.weight"]
+    else:
+        weights["more"] = torch.zeros(1)
+    torch.save(dict(weights), tmp_path / "w.pt")
+    with pytest.raises(TrueriskError, match=r"0\.weight|more"):
+        load_weights(net(), tmp_path / "w.pt")

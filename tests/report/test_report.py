@@ -1,0 +1,251 @@
+"""What the page of a certificate says, and that nothing in it comes alive."""
+
+import importlib.resources
+import math
+import re
+import sys
+from decimal import Decimal
+from html import unescape
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+import truerisk
+from truerisk.errors import TrueriskError
+from truerisk.report import write_report
+from truerisk.report.certificate import render
+from truerisk.report.figures import FLOOR, INK, ON_PART, PARTS, bound_figure, segments
+from truerisk.report.numbers import shares
+
+EVIL = "<script>alert(1)</script>"
+VOID = {"meta", "link", "br", "hr", "img"}
+
+
+class Outline(HTMLParser):
+    """Tags in order, attributes and visible text; complains about tags that do not match."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.open = [], [], [], []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+
+def words(page):
+    return " ".join(" ".join(Outline(page).text).split())
+
+
+@pytest.fixture(params=["pac_bayes", "hold_out"])
+def record(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module")
+def real():
+    return truerisk.certify("mlp:16", "digits", epochs=2).record
+
+
+def assert_complete(record, page):
+    text = words(page)
+    assert record["sentence"] in text
+    for entry in record["ledger"]:
+        assert f"{entry['event']} {entry['delta']}" in text
+    total = sum(Decimal(repr(entry["delta"])) for entry in record["ledger"])
+    assert f"Sum {total.normalize()} ≤ {record['delta']}" in text
+    for line in record["assumptions"] + record["warnings"]:
+        assert line in text
+    for name, digest in record["files"].items():
+        assert f"{name} {digest}" in text
+    assert record["data"]["sha256"] in text
+    assert repr(record["risk_bound"]) in text
+    assert "truerisk verify DIR" in text
+    assert "truerisk predict DIR --data" in text
+
+
+def test_everything_is_on_the_page(record):
+    assert_complete(record, render(record))
+
+
+def test_a_real_certificate(real, tmp_path):
+    path = write_report(real, tmp_path / "new" / "report.html")
+    assert path == tmp_path / "new" / "report.html"
+    assert path.stat().st_size < 300_000
+    assert_complete(real, path.read_text(encoding="utf-8"))
+    assert [p.name for p in path.parent.iterdir()] == ["report.html"]
+
+
+def test_numbers_for_people(pac_bayes):
+    text = words(render(pac_bayes))
+    assert "Certificate 7.7 %" in text
+    assert "Floor 5.2 %" in text
+    assert "Seen 3.9 %" in text
+    assert "KL(posterior, prior) 12.3 nats" in text
+    assert "KL before rescaling 1,234.6 nats" in text
+    assert "30,766 wrong answers out of 795,600" in text
+    assert "Together, the certificate 7.62 %" in text
+    assert "McAllester 11.5 %" in text
+    assert "Thiemann 100 % (says nothing)" in text
+    assert "same event" in text
+
+
+def test_hold_out_has_no_kl_and_no_other_forms(hold_out):
+    text = words(render(hold_out))
+    assert "KL" not in text
+    assert "other forms" not in text
+    assert "Draws" not in text
+
+
+def test_warnings_are_shown_only_if_there_are_any(pac_bayes):
+    assert "Before you quote this number" in render(pac_bayes)
+    assert "Before you quote this number" not in render(pac_bayes | {"warnings": []})
+
+
+def test_a_ledger_that_overspends_is_not_called_fine(pac_bayes):
+    pac_bayes["ledger"][0]["delta"] = 0.01
+    assert "≤" not in words(render(pac_bayes))
+
+
+@pytest.mark.parametrize(
+    ("floor", "order"), [(0.01, "lower than"), (0.2, "higher than"), (None, "as high as")]
+)
+def test_the_page_compares_with_the_floor(pac_bayes, floor, order):
+    pac_bayes["floor"] = floor or pac_bayes["risk_bound"]
+    assert f"is {order} the certificate here" in words(render(pac_bayes))
+
+
+def test_commands_ask_for_what_verify_needs(hold_out):
+    assert "truerisk verify DIR\n" in render(hold_out)
+    hold_out["data"]["source"] = None
+    hold_out["model"] = {"name": "Net", "kind": "module"}
+    hold_out["settings"] |= {"prior": "none", "plans": {}, "tried": 1}
+    page = render(hold_out)
+    assert "truerisk verify DIR --data FILE --model FILE.py:FACTORY\n" in page
+    assert "truerisk predict DIR --data FILE --model FILE.py:FACTORY" in page
+    assert "--retrain" not in page
+    assert "that the network never saw the examples it was tested on" in page
+
+
+def test_text_of_a_record_never_becomes_markup(pac_bayes):
+    pac_bayes["data"] |= {"name": EVIL, "source": EVIL, "sha256": EVIL}
+    pac_bayes["model"] = {"name": EVIL, "kind": EVIL}
+    pac_bayes["settings"]["prior"] = EVIL
+    pac_bayes["floor_detail"]["what"] = f'"{EVIL}'
+    pac_bayes["breakdown"][1]["part"] = f'" onload="alert(1)" {EVIL}'
+    pac_bayes["ledger"][0]["event"] = EVIL
+    for name in ("warnings", "assumptions"):
+        pac_bayes[name] = [EVIL]
+    for name in ("method", "predictor", "sentence", "version"):
+        pac_bayes[name] = EVIL
+    for name in ("files", "software"):
+        pac_bayes[name] = {EVIL: EVIL}
+    pac_bayes["other_forms"] = {EVIL: 0.5}
+    page = render(pac_bayes)
+    assert "<script" not in page
+    outline = Outline(page)
+    assert "script" not in outline.tags
+    assert not [a for a in outline.attributes if a[1].startswith("on")]
+    assert EVIL in unescape(page)
+
+
+def test_nothing_is_fetched(record):
+    page = render(record)
+    plain = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", page)
+    assert "http:" not in plain
+    assert "https:" not in plain
+    assert "url(" not in plain
+    assert "@import" not in plain
+    assert [a for a in Outline(page).attributes if a[1] in ("src", "href", "xlink:href")] == [
+        ("link", "href", "data:,")
+    ]
+
+
+def test_headings_language_and_alternative(record):
+    outline = Outline(render(record))
+    levels = [int(tag[1]) for tag in outline.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert set(levels[1:]) == {2}
+    assert ("html", "lang", "en") in outline.attributes
+    ids = [value for _, name, value in outline.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert {v for _, name, v in outline.attributes if name == "aria-labelledby"} <= set(ids)
+    [alternative] = [value for _, name, value in outline.attributes if name == "aria-label"]
+    for entry in record["breakdown"]:
+        assert entry["part"] in alternative
+
+
+def test_segments_add_up_to_the_bound(record, real):
+    for each in (record, real):
+        rows = segments(each)
+        assert rows[0]["start"] == 0
+        assert all(a["end"] == b["start"] for a, b in pairwise(rows))
+        assert math.isclose(rows[-1]["end"], each["risk_bound"], rel_tol=1e-12)
+
+
+def test_the_chart_draws_the_segments_to_scale(pac_bayes):
+    svg = bound_figure(pac_bayes, 780)
+    widths = {}
+    for path, fill in re.findall(r'<path d="([^"]*)" fill="(#\w+)"', svg):
+        widths[fill] = float(re.match(r"M[\d.]+,[\d.]+h([\d.]+)", path).group(1))
+    assert widths.keys() == {*PARTS, FLOOR}
+    scale = sum(widths[fill] for fill in PARTS) / pac_bayes["risk_bound"]
+    for fill, entry in zip(PARTS, pac_bayes["breakdown"], strict=True):
+        assert math.isclose(widths[fill], scale * entry["value"], rel_tol=1e-6)
+    assert math.isclose(widths[FLOOR], scale * pac_bayes["floor"], rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0, 0.3, 0.7], [0.9, 0.1, 0.0, -1e-17], [0.0, 1e-7, 1e-4, 0.0]])
+def test_extreme_breakdowns_are_drawn(pac_bayes, values):
+    for entry, value in zip(pac_bayes["breakdown"], values, strict=True):
+        entry["value"] = value
+    pac_bayes |= {"risk_bound": sum(values), "floor": min(sum(values), 0.9)}
+    assert "NaN" not in render(pac_bayes)
+
+
+def test_printed_parts_add_up():
+    parts, total = shares([0.123456, 0.000001, 0.0222249, 0.00333])
+    numbers = [Decimal(part.removesuffix(" %")) for part in parts]
+    assert sum(numbers) == Decimal(total.removesuffix(" %"))
+    assert Decimal(total.removesuffix(" %")) / 100 >= Decimal("0.1490119")
+
+
+def test_every_colour_of_the_figure_follows_the_theme():
+    template = (
+        importlib.resources.files("truerisk.report")
+        .joinpath("templates/certificate.html.j2")
+        .read_text("utf-8")
+    )
+    for colour in (*PARTS, FLOOR, INK, ON_PART):
+        assert f'[fill="{colour}"]' in template
+
+
+@pytest.mark.parametrize("name", ["jinja2", "altair", "vl_convert"])
+def test_a_missing_extra_is_named_and_leaves_no_file(name, pac_bayes, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(TrueriskError, match=r'pip install "truerisk\[report\]"'):
+        write_report(pac_bayes, tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_a_record_is_refused(pac_bayes):
+    del pac_bayes["ledger"], pac_bayes["sentence"]
+    with pytest.raises(TrueriskError, match="it has no ledger, sentence"):
+        render(pac_bayes)
