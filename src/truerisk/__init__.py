@@ -25,7 +25,15 @@ _WHERE = {
     "verify": "truerisk.certificates",
 }
 
-__all__ = ["Certificate", "Gaussian", "TrueriskError", "VerificationError", "__version__", "certify", "verify"]
+__all__ = [
+    "Certificate",
+    "Gaussian",
+    "TrueriskError",
+    "VerificationError",
+    "__version__",
+    "certify",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

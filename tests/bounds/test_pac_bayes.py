@@ -100,9 +100,7 @@ def test_kl_form_is_the_tightest_of_its_family(r, kl, n, delta, lam):
     # They are equal in places (all are 1 for risk 1), hence the allowance for roundings.
     for bound in (mcallester, quadratic, thiemann):
         assert tightest <= bound(r, kl, n, delta, clip=False) + 1e-12
-    assert thiemann(r, kl, n, delta, clip=False) <= lambda_form(r, kl, n, delta, lam, clip=False) * (
-        1 + 1e-12
-    )
+    assert thiemann(r, kl, n, delta, clip=False) <= lambda_form(r, kl, n, delta, lam, clip=False) * (1 + 1e-12)
 
 
 @calm

@@ -105,7 +105,7 @@ def test_fit_gets_the_priors_examples_only_and_a_fresh_network(noise, memorizer)
     assert len(seen) == 1
     assert torch.equal(seen[0][1], torch.from_numpy(noise.y[parts.prior]))
     assert len(seen[0][0]) + cert.record["n_certify"] == len(noise)
-    assert truerisk.verify is not None and cert.record["data"]["sha256"] == noise.sha256
+    assert cert.record["data"]["sha256"] == noise.sha256
     assert any("training function" in line for line in cert.assumptions)
 
 
@@ -119,7 +119,9 @@ def test_coverage_on_a_known_distribution():
     big = sample(rng, 20_000)
     failures = 0
     for seed in range(100):
-        cert = truerisk.certify(line, sample(rng, 100), method="hold-out", prior="split:0.5", delta=0.2, epochs=1, seed=seed)
+        cert = truerisk.certify(
+            line, sample(rng, 100), method="hold-out", prior="split:0.5", delta=0.2, epochs=1, seed=seed
+        )
         true_risk = float((cert.predictor(big[0]) != big[1]).mean())
         failures += true_risk > cert.risk_bound
     assert failures <= 35

@@ -98,8 +98,7 @@ def test_cifar_batches_are_cut_and_ordered(monkeypatch, alone):
     pixels, labels = rng.integers(0, 256, size=(60, 3072)), np.arange(60) % 10
     records = np.concatenate([labels[:, None], pixels], axis=1).astype(np.uint8)
     sums = {
-        file: hashlib.md5(records[10 * i : 10 * i + 10].tobytes()).hexdigest()
-        for i, file in enumerate(MD5["cifar-10"])
+        file: hashlib.md5(records[10 * i : 10 * i + 10].tobytes()).hexdigest() for i, file in enumerate(MD5["cifar-10"])
     }
     monkeypatch.setitem(download_module.MD5, "cifar-10", sums)
     known = replace(download_module.KNOWN["cifar-10"], examples={"train": 50, "test": 10})

@@ -166,9 +166,7 @@ def test_what_is_no_data_is_refused(spec, sentence, monkeypatch, tmp_path):
 
 
 def test_folders_and_files_that_hold_no_data(tmp_path):
-    with pytest.raises(
-        TrueriskError, match=r"holds neither train-images.* nor data_batch_1.bin to data_batch_5.bin"
-    ):
+    with pytest.raises(TrueriskError, match=r"holds neither train-images.* nor data_batch_1.bin to data_batch_5.bin"):
         load(tmp_path)
     with pytest.raises(TrueriskError, match=r"holds neither t10k-images.* nor test_batch.bin;"):
         load(f"{tmp_path}:test")
@@ -215,16 +213,12 @@ def test_fetch_of_what_is_here_already(empty_places):
 
 
 def test_the_package_imports_neither_torch_nor_sklearn():
-    code = (
-        "import sys, truerisk.data; print([m for m in ('torch', 'sklearn', 'mnist1d') if m in sys.modules])"
-    )
+    code = "import sys, truerisk.data; print([m for m in ('torch', 'sklearn', 'mnist1d') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.skipif(
-    not os.environ.get("TRUERISK_DATA"), reason="TRUERISK_DATA does not name a folder with data"
-)
+@pytest.mark.skipif(not os.environ.get("TRUERISK_DATA"), reason="TRUERISK_DATA does not name a folder with data")
 @pytest.mark.parametrize(
     ("name", "n", "first", "mean"),
     [

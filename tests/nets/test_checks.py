@@ -71,7 +71,10 @@ def test_weights_that_are_not_finite(value, where):
         (Wrapped(lambda h: h.flip(0)), "other examples"),
         (Wrapped(lambda h: h.cumsum(0).flip(0)), "other examples"),
         (Wrapped(lambda h: F.softmax(h, dim=0)), "other examples"),
-        (Wrapped(lambda h: h, nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False))), "other ex"),
+        (
+            Wrapped(lambda h: h, nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False))),
+            "other ex",
+        ),
         (Wrapped(lambda h: h, nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3).requires_grad_(False))), None),
     ],
 )

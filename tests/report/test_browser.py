@@ -79,9 +79,7 @@ def test_page(browser, tmp_path, request, kind, width, scheme):
     assert browser.title.startswith("Certificate: mlp:16")
     assert run("return document.querySelector('h1').textContent") == record["sentence"]
 
-    [size] = run(
-        f"return {VISIBLE}.map(s => [s.getBoundingClientRect().width, s.getBoundingClientRect().height])"
-    )
+    [size] = run(f"return {VISIBLE}.map(s => [s.getBoundingClientRect().width, s.getBoundingClientRect().height])")
     assert size[0] > 250
     assert size[1] > 100
     smallest = run(
@@ -113,8 +111,6 @@ def test_contrast(browser, tmp_path, pac_bayes, scheme):
     assert labels
     for label, bar in ((label, bar) for label in labels for bar in (bars[0], bars[2])):
         assert contrast(label, bar) >= 4.5
-    titles = run(
-        f"return [...{VISIBLE}[0].querySelectorAll('.layer_2_marks text, .role-axis text')].map(e => {fill})"
-    )
+    titles = run(f"return [...{VISIBLE}[0].querySelectorAll('.layer_2_marks text, .role-axis text')].map(e => {fill})")
     for colour in titles:
         assert contrast(colour, paper) >= 4.5

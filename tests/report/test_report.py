@@ -124,9 +124,7 @@ def test_a_ledger_that_overspends_is_not_called_fine(pac_bayes):
     assert "≤" not in words(render(pac_bayes))
 
 
-@pytest.mark.parametrize(
-    ("floor", "order"), [(0.01, "lower than"), (0.2, "higher than"), (None, "as high as")]
-)
+@pytest.mark.parametrize(("floor", "order"), [(0.01, "lower than"), (0.2, "higher than"), (None, "as high as")])
 def test_the_page_compares_with_the_floor(pac_bayes, floor, order):
     pac_bayes["floor"] = floor or pac_bayes["risk_bound"]
     assert f"is {order} the certificate here" in words(render(pac_bayes))
@@ -228,11 +226,7 @@ def test_printed_parts_add_up():
 
 
 def test_every_colour_of_the_figure_follows_the_theme():
-    template = (
-        importlib.resources.files("truerisk.report")
-        .joinpath("templates/certificate.html.j2")
-        .read_text("utf-8")
-    )
+    template = importlib.resources.files("truerisk.report").joinpath("templates/certificate.html.j2").read_text("utf-8")
     for colour in (*PARTS, FLOOR, INK, ON_PART):
         assert f'[fill="{colour}"]' in template
 

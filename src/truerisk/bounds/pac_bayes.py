@@ -56,9 +56,7 @@ def confidence_term(n: Count, delta: Number) -> float:
     """
     n = check_count(n)
     if n < LEAST_N:
-        raise TrueriskError(
-            f"n must be at least {LEAST_N} for Maurer's constant, got {n}: use more examples."
-        )
+        raise TrueriskError(f"n must be at least {LEAST_N} for Maurer's constant, got {n}: use more examples.")
     # Three positive terms: neither a tiny delta nor a huge n can overflow.
     return math.log(2.0) + 0.5 * math.log(n) - math.log(check_delta(delta))
 

@@ -2,6 +2,6 @@
 
 from truerisk.certificates.certificate import Certificate
 from truerisk.certificates.entry import certify
-from truerisk.certificates.verify import Verification, verify
+from truerisk.certificates.verification import Verification, verify
 
 __all__ = ["Certificate", "Verification", "certify", "verify"]

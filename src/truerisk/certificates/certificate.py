@@ -15,7 +15,15 @@ from torch import Tensor
 
 from truerisk._version import __version__
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.files import CERTIFICATE, decode, encode, read_files, sha256, to_json, write_atomically
+from truerisk.certificates.files import (
+    CERTIFICATE,
+    decode,
+    encode,
+    read_files,
+    sha256,
+    to_json,
+    write_atomically,
+)
 from truerisk.certificates.settings import Settings
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import BUILTIN, Architecture, architecture, builtin, predict_labels

@@ -71,7 +71,9 @@ def certify(
         raise TrueriskError(f"the seed is {seed!r}, but must be a whole number that is not negative.")
     if fresh is not None:
         if data is not None:
-            raise TrueriskError("give either data (to train and certify) or fresh (to certify what is trained), not both.")
+            raise TrueriskError(
+                "give either data (to train and certify) or fresh (to certify what is trained), not both."
+            )
         return _certify_trained(build, load(fresh, data_dir), weights, trained_on, delta, seed, tried, data_dir)
     if weights is not None or trained_on is not None:
         raise TrueriskError(
@@ -104,7 +106,9 @@ def _settings(
     known_objective(objective)
     fraction = split_fraction(prior)
     if method == HOLD_OUT and not fraction:
-        raise TrueriskError("a hold-out needs examples to train on: give --prior split:FRACTION with --method hold-out.")
+        raise TrueriskError(
+            "a hold-out needs examples to train on: give --prior split:FRACTION with --method hold-out."
+        )
     std = prior_std if prior_std is not None else (LEARNT_STD if fraction else DATA_FREE_STD)
     if not 0 < std < float("inf"):
         raise TrueriskError(f"prior_std is {std}, but must be a positive number.")

@@ -19,7 +19,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from truerisk.certificates.settings import HOLD_OUT, Settings, split_fraction
+from truerisk.certificates.settings import DATA_FREE_START, HOLD_OUT, Settings, split_fraction
 from truerisk.data import Data, Split, shuffle, split
 from truerisk.errors import TrueriskError
 from truerisk.nets import Architecture, check_network
@@ -72,10 +72,7 @@ def floor_split(settings: Settings, n: int) -> tuple[np.ndarray, np.ndarray]:
 def make_prior(trainer: Trainer, parts: Split) -> Gaussian:
     """The prior: a function of seed, architecture and the prior's own examples alone."""
     settings = trainer.settings
-    if len(parts.prior):
-        centre = trainer.network("prior", parts.prior)
-    else:
-        centre = trainer.fresh()
+    centre = trainer.network("prior", parts.prior) if len(parts.prior) else trainer.fresh()
     scale = fan_in_std(centre, settings.prior_std)
     prior = Gaussian.zero(centre, scale) if settings.prior == "zero" else Gaussian.around(centre, scale)
     return in_float32(prior)
@@ -131,12 +128,14 @@ class Trainer:
         return trained
 
     def posterior(self, prior: Gaussian, parts: Split) -> Gaussian:
-        """The posterior trained on the certifying examples, starting at the prior."""
+        """The posterior trained on the certifying examples, starting at the prior (narrower if data-free)."""
         plan = self.settings.plans["posterior"]
         X, y = self.data.X[parts.certify], self.data.y[parts.certify]
         checkpoint = self._checkpoint("posterior", prior.mean | prior.fixed)
+        ratio = 1.0 if len(parts.prior) else DATA_FREE_START
+        start = Gaussian(prior.module, prior.mean, {name: ratio * std for name, std in prior.std.items()})
         name = self.settings.objective
-        posterior, _ = train_posterior(prior, X, y, plan, objective_name=name, checkpoint=checkpoint)
+        posterior, _ = train_posterior(prior, X, y, plan, start=start, objective_name=name, checkpoint=checkpoint)
         return posterior
 
     def _checkpoint(self, role: str, start: dict[str, Tensor]) -> Checkpoint | None:

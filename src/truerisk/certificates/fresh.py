@@ -48,8 +48,8 @@ def _refuse_overlap(fresh: np.ndarray, seen: np.ndarray, what: str) -> None:
     both = [i for i, digest in enumerate(row_hashes(fresh).tolist()) if digest in known]
     if both:
         raise TrueriskError(
-            f"{len(both):,} of {len(fresh):,} fresh examples (the first: row {both[0]}) also occur in {what}; a network "
-            "can't be certified on examples it has seen, so remove them."
+            f"{len(both):,} of {len(fresh):,} fresh examples (the first: row {both[0]}) also occur in {what}; a "
+            "network can't be certified on examples it has seen, so remove them."
         )
 
 

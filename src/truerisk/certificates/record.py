@@ -10,7 +10,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from truerisk.bounds import clopper_pearson, confidence_term, kl_inverse, mcallester, pac_bayes_kl, quadratic, thiemann
+from truerisk.bounds import (
+    clopper_pearson,
+    confidence_term,
+    kl_inverse,
+    mcallester,
+    pac_bayes_kl,
+    quadratic,
+    thiemann,
+)
 from truerisk.certificates import sentences
 from truerisk.certificates.evidence import Evidence, floor_split
 from truerisk.certificates.ledger import HOLD_OUT as HOLD_OUT_EVENT
@@ -99,7 +107,8 @@ def _hold_out(entries: list[Any], facts: Facts) -> dict[str, Any]:
 
 def _pac_bayes(entries: list[Any], facts: Facts) -> dict[str, Any]:
     """risk_bound = kl_inverse(upper, (KL + ln(2 sqrt(n) / delta)) / n), where upper contains the draws' error."""
-    assert facts.estimate is not None and facts.kl is not None
+    assert facts.estimate is not None
+    assert facts.kl is not None
     plan, kl, delta = facts.estimate.plan, facts.kl, share(entries, PAC_BAYES)
     upper = facts.estimate.upper(share(entries, MONTE_CARLO))
     bound = pac_bayes_kl(upper, kl, plan.n, delta)

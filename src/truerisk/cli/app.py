@@ -22,7 +22,10 @@ app.add_typer(data_app, name="data")
 
 Model = Annotated[
     str | None,
-    typer.Option(help="mlp, mlp:600-600, convnet, file.py:factory or package.module:factory.", show_default=False),
+    typer.Option(
+        help="mlp, mlp:600-600, convnet, file.py:factory or package.module:factory.",
+        show_default="convnet or mlp, by input",
+    ),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Look for data files here first.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
@@ -45,11 +48,13 @@ def root(
 @app.command()
 def certify(
     data: Annotated[
-        str | None, typer.Option(help="Name (digits, mnist, openml:iris) or path (.npz, folder).", show_default="digits")
+        str | None,
+        typer.Option(help="Name (digits, mnist, openml:iris) or path (.npz, folder).", show_default="digits"),
     ] = None,
     model: Model = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Trained weights (safetensors or .pt state dict); with --fresh.", show_default=False)
+        Path | None,
+        typer.Option(help="Trained weights (safetensors or .pt state dict); with --fresh.", show_default=False),
     ] = None,
     fresh: Annotated[
         str | None, typer.Option(help="Labelled data that the trained network never saw.", show_default=False)
@@ -64,17 +69,23 @@ def certify(
     seed: Annotated[int, typer.Option(help="The same seed gives the same certificate.")] = 0,
     tried: Annotated[
         int | None,
-        typer.Option(help="Configurations compared on this data, this one included.", show_default="16 built-in, else 1"),
+        typer.Option(
+            help="Configurations compared on this data, this one included.",
+            show_default="32 built-in, else 1",
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.", show_default="by data size")] = None,
     prior_std: Annotated[
-        float | None, typer.Option(help="Width of the prior in units of 1/sqrt(fan_in).", show_default="by prior")
+        float | None,
+        typer.Option(help="Width of the prior in units of 1/sqrt(fan_in).", show_default="by prior"),
     ] = None,
     objective: Annotated[str, typer.Option(help="tempered, quadratic, lambda or kl.")] = "tempered",
     trust_factory: Annotated[
         bool, typer.Option("--trust-factory", help="Vouch that the factory's weights never saw this data.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for certificate.json, weights and report.html.")] = Path("truerisk-out"),
+    out: Annotated[Path, typer.Option(help="Folder for certificate.json, weights and report.html.")] = Path(
+        "truerisk-out"
+    ),
     data_dir: DataDir = None,
     json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
@@ -82,7 +93,7 @@ def certify(
     """Certify how wrong a network can be on data it has never seen.
 
     Examples: truerisk certify
-    | truerisk certify --data mnist --prior init --model convnet
+    | truerisk certify --data mnist --prior init
     | truerisk certify --model net.py:build --weights w.safetensors --fresh test.npz
     """
     from truerisk.cli import commands
@@ -151,7 +162,9 @@ def data_list(data_dir: DataDir = None, json: Json = False) -> None:
 
 
 @data_app.command("get")
-def data_get(name: Annotated[str, typer.Argument(help="mnist, fashion-mnist or cifar-10.")], data_dir: DataDir = None) -> None:
+def data_get(
+    name: Annotated[str, typer.Argument(help="mnist, fashion-mnist or cifar-10.")], data_dir: DataDir = None
+) -> None:
     """Fetch a data set into the first folder of 'data list'. Example: truerisk data get mnist"""
     from truerisk.cli import commands
 

@@ -13,9 +13,7 @@ from truerisk.cli import show
 from truerisk.errors import TrueriskError, VerificationError
 
 
-def certify(
-    model: str | None, data: str | None, out: Path, options: dict[str, Any], json: bool, quiet: bool
-) -> None:
+def certify(model: str | None, data: str | None, out: Path, options: dict[str, Any], json: bool, quiet: bool) -> None:
     """Certify, save, report, print."""
     from truerisk.certificates import certify as make
 
@@ -44,9 +42,7 @@ def _write_report(record: dict[str, Any], out: Path) -> Path | None:
         return None
 
 
-def verify(
-    folder: Path, data: str | None, model: str | None, retrain: bool, data_dir: Path | None, json: bool
-) -> None:
+def verify(folder: Path, data: str | None, model: str | None, retrain: bool, data_dir: Path | None, json: bool) -> None:
     """Verify and print what was checked; a failure leaves as VerificationError."""
     from truerisk.certificates import verify as check
 

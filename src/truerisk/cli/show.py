@@ -38,7 +38,11 @@ def _numbers(record: dict[str, Any]) -> Table:
     table.add_column(justify="right")
     table.add_column()
     n, floor = record["n_certify"], record["floor_detail"]
-    table.add_row("certificate", f"{record['risk_bound']:.4f}", f"at most {percent(record['risk_bound'])} wrong on unseen data")
+    table.add_row(
+        "certificate",
+        f"{record['risk_bound']:.4f}",
+        f"at most {percent(record['risk_bound'])} wrong on unseen data",
+    )
     table.add_row("floor", f"{record['floor']:.4f}", f"the hold-out bound: {escape(floor['what'])}")
     seen = "drawn networks" if record["predictor"] == "stochastic" else "the network"
     table.add_row("seen", f"{record['empirical_risk']:.4f}", f"error rate of {seen} on the {n:,} certifying examples")
@@ -50,7 +54,13 @@ def _numbers(record: dict[str, Any]) -> Table:
 
 
 def _ledger(record: dict[str, Any]) -> Table:
-    table = Table(title="\nWhat delta is spent on", title_justify="left", box=None, padding=(0, 2, 0, 0), show_header=False)
+    table = Table(
+        title="\nWhat delta is spent on",
+        title_justify="left",
+        box=None,
+        padding=(0, 2, 0, 0),
+        show_header=False,
+    )
     table.add_column(justify="right")
     table.add_column()
     for entry in record["ledger"]:

@@ -59,23 +59,16 @@ def _item(dataset: Any, i: int, name: str) -> tuple[np.ndarray, Any]:
     try:
         item = dataset[i]
     except IndexError as error:
-        raise TrueriskError(
-            f"{name} ends before item {i}, sooner than its length says; correct __len__."
-        ) from error
+        raise TrueriskError(f"{name} ends before item {i}, sooner than its length says; correct __len__.") from error
     except NotImplementedError as error:
-        raise TrueriskError(
-            f"{name} cannot be read by index; give a map-style dataset, or arrays (X, y)."
-        ) from error
+        raise TrueriskError(f"{name} cannot be read by index; give a map-style dataset, or arrays (X, y).") from error
     if not isinstance(item, tuple | list) or len(item) != 2:
-        raise TrueriskError(
-            f"{name}: item {i} is no pair (input, label); make __getitem__ return exactly these two."
-        )
+        raise TrueriskError(f"{name}: item {i} is no pair (input, label); make __getitem__ return exactly these two.")
     x, y = item
     if not (hasattr(x, "detach") or isinstance(x, np.ndarray | np.generic | list | tuple | float | int)):
         # numpy would accept a PIL image, but with its colours in the last axis, unlike any torch network.
         raise TrueriskError(
-            f"{name}: the input of item {i} is a {type(x).__name__}; "
-            "give the dataset a transform that makes tensors."
+            f"{name}: the input of item {i} is a {type(x).__name__}; give the dataset a transform that makes tensors."
         )
     return as_array(x, name), _label(y, i, name)
 

@@ -63,9 +63,7 @@ class Data:
         if rows.size == 0:
             rows = rows.astype(np.int64)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise TrueriskError(
-                f"{self.name}: rows are taken by a list of whole numbers, not by {indices!r}."
-            )
+            raise TrueriskError(f"{self.name}: rows are taken by a list of whole numbers, not by {indices!r}.")
         # A negative index would silently count from the end, and the same example could enter two sets.
         if rows.size and (rows.min() < 0 or rows.max() >= len(self)):
             raise TrueriskError(
@@ -132,13 +130,11 @@ def validate(data: Data, minimum: int = MINIMUM, where: str | None = None) -> No
         raise TrueriskError(f"{place}: {n} examples are too few; give at least {minimum}.")
     if data.X.ndim < 2 or data.X[0].size == 0:
         raise TrueriskError(
-            f"{place}: inputs of shape {data.X.shape} hold no features; "
-            "give an array of shape (n, features...)."
+            f"{place}: inputs of shape {data.X.shape} hold no features; give an array of shape (n, features...)."
         )
     if not np.isfinite(data.X).all():
         raise TrueriskError(
-            f"{place}: some inputs are NaN or infinite (or too large for 32 bits); "
-            "remove or repair these examples."
+            f"{place}: some inputs are NaN or infinite (or too large for 32 bits); remove or repair these examples."
         )
     low, high = int(data.y.min()), int(data.y.max())
     if low < 0:
@@ -149,9 +145,7 @@ def validate(data: Data, minimum: int = MINIMUM, where: str | None = None) -> No
             f"labels must run from 0 to {data.classes - 1}."
         )
     if low == high:
-        raise TrueriskError(
-            f"{place}: all {n} labels are {low}; a classifier needs examples of at least two classes."
-        )
+        raise TrueriskError(f"{place}: all {n} labels are {low}; a classifier needs examples of at least two classes.")
 
 
 def row_hashes(X: np.ndarray) -> np.ndarray:
@@ -180,13 +174,9 @@ def as_array(X: Any, place: str) -> np.ndarray:
             X = (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
         array = np.asarray(X)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TrueriskError(
-            f"{place}: the inputs do not form one array; give examples of one common shape."
-        ) from error
+        raise TrueriskError(f"{place}: the inputs do not form one array; give examples of one common shape.") from error
     if array.dtype.kind not in "buif":
-        raise TrueriskError(
-            f"{place}: the inputs are of type {array.dtype}; turn them into real numbers first."
-        )
+        raise TrueriskError(f"{place}: the inputs are of type {array.dtype}; turn them into real numbers first.")
     return array
 
 
@@ -212,9 +202,7 @@ def _as_labels(y: Any, place: str) -> np.ndarray:
         )
     if labels.dtype.kind == "f":
         if not (np.isfinite(labels).all() and (labels == np.round(labels)).all()):
-            raise TrueriskError(
-                f"{place}: some labels are not whole numbers; number the classes 0, 1, 2, ..."
-            )
+            raise TrueriskError(f"{place}: some labels are not whole numbers; number the classes 0, 1, 2, ...")
     elif labels.dtype.kind not in "bui":
         raise TrueriskError(
             f"{place}: labels of type {labels.dtype} are not whole numbers; "

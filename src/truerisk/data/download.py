@@ -85,10 +85,7 @@ def encode_idx(array: np.ndarray) -> bytes:
     >>> encode_idx(np.array([7, 8], dtype=np.uint8)).hex(" ")
     '00 00 08 01 00 00 00 02 07 08'
     """
-    return (
-        struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-        + array.astype(np.uint8).tobytes()
-    )
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.astype(np.uint8).tobytes()
 
 
 def _writable(name: str, data_dir: str | os.PathLike[str] | None) -> Path:

@@ -80,15 +80,11 @@ def _features(bunch: Any, place: str) -> np.ndarray:
         )
     if hasattr(X, "toarray"):  # a sparse matrix
         if math.prod(X.shape) * 8 > MAX_BYTES:
-            raise TrueriskError(
-                f"{place} is too large to hold in memory as {X.shape} numbers; choose a smaller one."
-            )
+            raise TrueriskError(f"{place} is too large to hold in memory as {X.shape} numbers; choose a smaller one.")
         X = X.toarray()
     X = np.asarray(X)
     if X.dtype.kind not in "buif":
-        raise TrueriskError(
-            f"{place}: some features are not numeric; encode them and save X and y as an npz file."
-        )
+        raise TrueriskError(f"{place}: some features are not numeric; encode them and save X and y as an npz file.")
     if X.dtype.kind == "f" and np.isnan(X).any():
         raise TrueriskError(
             f"{place}: {int(np.isnan(X).any(axis=1).sum())} of {len(X)} examples have missing features; "
@@ -104,15 +100,11 @@ def _labels(target: Any, n: int, place: str) -> tuple[np.ndarray, list[str]]:
     values = np.asarray(target)
     if values.dtype.kind == "f":
         if not (np.isfinite(values).all() and (values == np.round(values)).all()):
-            raise TrueriskError(
-                f"{place} has a target that is no class; choose a data set for classification."
-            )
+            raise TrueriskError(f"{place} has a target that is no class; choose a data set for classification.")
         values = values.astype(np.int64)
     elif values.dtype.kind not in "buiUST":
         if any(value is None or value != value for value in values):
-            raise TrueriskError(
-                f"{place}: some labels are missing; drop these examples and save an npz file."
-            )
+            raise TrueriskError(f"{place}: some labels are missing; drop these examples and save an npz file.")
         values = np.array([str(value) for value in values])
     names, labels = np.unique(values, return_inverse=True)
     return labels.reshape(-1).astype(np.int64), [str(name) for name in names]

@@ -58,8 +58,7 @@ def read_idx(path: PathLike) -> np.ndarray:
     if promised != found:
         what = "is truncated" if found < promised else "is longer than it says"
         raise TrueriskError(
-            f"{path} {what}: its header promises {promised:,} bytes of data, it holds {found:,}; "
-            "fetch the file again."
+            f"{path} {what}: its header promises {promised:,} bytes of data, it holds {found:,}; fetch the file again."
         )
     if promised == 0:
         raise TrueriskError(f"{path} holds no examples (shape {shape}); give a file with data.")
@@ -70,15 +69,12 @@ def read_idx_pair(images: PathLike, labels: PathLike) -> tuple[np.ndarray, np.nd
     """Images and their labels; a channel axis is added to plain grey images (n, rows, columns)."""
     X, y = read_idx(images), read_idx(labels)
     if X.ndim < 2:
-        raise TrueriskError(
-            f"{images} holds a plain list, so it looks like a labels file; give the images file."
-        )
+        raise TrueriskError(f"{images} holds a plain list, so it looks like a labels file; give the images file.")
     if y.ndim != 1 or y.dtype.kind not in "iu":
         raise TrueriskError(f"{labels} holds an array of shape {y.shape}, not labels; give the labels file.")
     if len(X) != len(y):
         raise TrueriskError(
-            f"{images} holds {len(X)} images but {labels} holds {len(y)} labels; "
-            "give two files that belong together."
+            f"{images} holds {len(X)} images but {labels} holds {len(y)} labels; give two files that belong together."
         )
     return (X[:, None] if X.ndim == 3 else X), y
 
@@ -149,9 +145,7 @@ def _check_npy(path: Path, archive: zipfile.ZipFile, key: str) -> None:
     info = archive.getinfo(member)
     with archive.open(info) as stream:
         version = np.lib.format.read_magic(stream)
-        read = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
     if dtype.hasobject:
         raise TrueriskError(
@@ -159,11 +153,7 @@ def _check_npy(path: Path, archive: zipfile.ZipFile, key: str) -> None:
             "they can run code; save plain numbers."
         )
     promised = math.prod(shape) * dtype.itemsize
-    if (
-        promised > info.file_size
-        or promised > MAX_BYTES
-        or promised > DEFLATE_RATIO * (info.compress_size + 64)
-    ):
+    if promised > info.file_size or promised > MAX_BYTES or promised > DEFLATE_RATIO * (info.compress_size + 64):
         raise TrueriskError(
             f"{path}: the array {key} promises {promised:,} bytes, more than the file can hold; "
             "the file is corrupt, save it again."

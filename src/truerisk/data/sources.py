@@ -76,9 +76,7 @@ def fetch(name: str, data_dir: Folder = None) -> Path | str:
     """Make a named data set available: the folder it lies in, or a sentence where no folder is needed."""
     if name.startswith("openml:"):
         data = load(name)
-        return (
-            f"{name} is in the cache {cache()}: {len(data)} examples with inputs of shape {data.input_shape}."
-        )
+        return f"{name} is in the cache {cache()}: {len(data)} examples with inputs of shape {data.input_shape}."
     plain = name.removesuffix(":test")
     if plain not in KNOWN:
         raise _unknown(name)
@@ -179,8 +177,7 @@ def _load_file(path: Path) -> Data:
 
     if path.suffix != ".npz":
         raise TrueriskError(
-            f"{path} is no npz file; give an npz file with arrays X and y, "
-            "or the folder that holds IDX or CIFAR files."
+            f"{path} is no npz file; give an npz file with arrays X and y, or the folder that holds IDX or CIFAR files."
         )
     X, y, classes = read_npz(path)
     return from_arrays(X, y, name=path.stem, classes=classes, source=str(path.absolute()), where=str(path))
@@ -210,9 +207,7 @@ def _how_to_get(name: str, part: str) -> str:
 def _unknown(text: str) -> TrueriskError:
     names = [spell(known.name, part) for known in KNOWN.values() for part in known.examples]
     close = difflib.get_close_matches(text.lower(), names, n=2)
-    hint = (
-        f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(names)} and openml:NAME."
-    )
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(names)} and openml:NAME."
     return TrueriskError(f"There is no data set and no file {text!r}; {hint}")
 
 

@@ -76,9 +76,7 @@ def check_partition(parts: Split, n: int) -> None:
         )
     missing = n - len(parts.prior) - len(parts.certify)
     if missing:
-        raise TrueriskError(
-            f"{missing} of {n} examples are in neither set; put every example into one of them."
-        )
+        raise TrueriskError(f"{missing} of {n} examples are in neither set; put every example into one of them.")
 
 
 def duplicates_across(data: Data, parts: Split) -> int:

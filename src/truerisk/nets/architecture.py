@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
-from truerisk.nets.builtin import builtin
+from truerisk.nets.builtin import builtin, default_name
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.seeds import derive, torch_seed
 
@@ -43,7 +43,7 @@ def architecture(
 ) -> Architecture:
     """Resolve a built-in name, ``file.py:factory``, ``package.module:factory``, a factory or a module."""
     if spec is None or isinstance(spec, str):
-        name = spec or "mlp"
+        name = spec or default_name(input_shape)
         if ":" not in name or name.split(":")[0] in ("mlp", "convnet"):
             return Architecture(name, BUILTIN, lambda seed: _seeded(builtin, seed, name, input_shape, classes))
         spec = import_reference(name)
@@ -89,7 +89,10 @@ def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None
     suspicious = [
         key
         for key, weight in one.items()
-        if key in two and torch.equal(weight, two[key]) and weight.numel() and bool((weight != weight.flatten()[0]).any())
+        if key in two
+        and torch.equal(weight, two[key])
+        and weight.numel()
+        and bool((weight != weight.flatten()[0]).any())
     ]
     if suspicious:
         raise TrueriskError(
@@ -119,7 +122,8 @@ def import_reference(reference: str) -> object:
         if not path.is_file():
             raise TrueriskError(f"the model file {where} does not exist; give --model file.py:factory.")
         spec = importlib.util.spec_from_file_location(f"truerisk_user_{path.stem}", path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module  # dataclasses and torch.export look classes up by module name
         _run(lambda: spec.loader.exec_module(module), reference)  # type: ignore[union-attr]

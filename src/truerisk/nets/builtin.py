@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -9,6 +10,8 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
+
+LARGE_IMAGE = 16  # pixels
 
 
 def mlp(input_shape: Sequence[int], classes: int, hidden: Sequence[int] = (100,)) -> nn.Module:
@@ -19,7 +22,7 @@ def mlp(input_shape: Sequence[int], classes: int, hidden: Sequence[int] = (100,)
     """
     widths = [math.prod(input_shape), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
-    for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+    for fan_in, fan_out in itertools.pairwise(widths):
         layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(widths[-1], classes))
 
@@ -37,7 +40,7 @@ def convnet(input_shape: Sequence[int], classes: int, channels: Sequence[int] = 
             f"the built-in convnet needs images (channels, height, width), but the inputs have shape "
             f"{tuple(input_shape)}; use --model mlp."
         )
-    kernel, stride = (5, 2) if min(input_shape[1:]) >= 16 else (3, 1)
+    kernel, stride = (5, 2) if min(input_shape[1:]) >= LARGE_IMAGE else (3, 1)
     layers: list[nn.Module] = []
     fan_in = input_shape[0]
     for fan_out in channels:
@@ -49,6 +52,15 @@ def convnet(input_shape: Sequence[int], classes: int, channels: Sequence[int] = 
     return nn.Sequential(*trunk, nn.Linear(features, classes))
 
 
+def default_name(input_shape: Sequence[int]) -> str:
+    """The built-in network for inputs of this shape: convolutions pay off on images of 16 pixels or more.
+
+    >>> default_name((1, 28, 28)), default_name((1, 8, 8)), default_name((40,))
+    ('convnet', 'mlp', 'mlp')
+    """
+    return "convnet" if len(input_shape) == 3 and min(input_shape[1:]) >= LARGE_IMAGE else "mlp"
+
+
 def builtin(name: str, input_shape: Sequence[int], classes: int) -> nn.Module:
     """Build ``mlp``, ``mlp:600-600``, ``convnet`` or ``convnet:6-12`` (widths after the colon)."""
     kind, _, widths = name.partition(":")
@@ -57,9 +69,7 @@ def builtin(name: str, input_shape: Sequence[int], classes: int) -> nn.Module:
     except ValueError:
         sizes = [0]
     if sizes is not None and min(sizes) < 1:
-        raise TrueriskError(
-            f"the widths in --model {name} must be whole numbers joined by '-', as in mlp:600-600."
-        )
+        raise TrueriskError(f"the widths in --model {name} must be whole numbers joined by '-', as in mlp:600-600.")
     if kind == "mlp":
         return mlp(input_shape, classes, sizes or (100,))
     if kind == "convnet":

@@ -52,8 +52,7 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
         )
     elif _differ(first[: len(x) // 2], logits(module, x[: len(x) // 2], seed=0)):
         problems.append(
-            "its output for an example depends on the other examples of the batch; use running statistics "
-            "in eval mode"
+            "its output for an example depends on the other examples of the batch; use running statistics in eval mode"
         )
     return problems
 

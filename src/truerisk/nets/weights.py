@@ -26,7 +26,14 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
             raise TrueriskError(f"{path} is not a readable safetensors file ({error}).") from error
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (
+        pickle.UnpicklingError,
+        RuntimeError,
+        EOFError,
+        ValueError,
+        KeyError,
+        zipfile.BadZipFile,
+    ) as error:
         raise TrueriskError(
             f"{path} is not a plain state dict, and files that hold Python objects are never loaded because "
             "loading them runs code; save torch.save(model.state_dict(), ...) or safetensors."

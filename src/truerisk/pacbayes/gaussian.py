@@ -117,6 +117,4 @@ def _full(module: nn.Module, std: Scale) -> dict[str, Tensor]:
     missing = parameters.keys() - by_name.keys()
     if missing:
         raise TrueriskError(f"std has no entry for {', '.join(sorted(missing))}.")
-    return {
-        name: torch.as_tensor(by_name[name], dtype=torch.float64).expand(p.shape) for name, p in parameters.items()
-    }
+    return {name: torch.as_tensor(by_name[name], dtype=torch.float64).expand(p.shape) for name, p in parameters.items()}

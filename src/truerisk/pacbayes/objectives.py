@@ -62,7 +62,7 @@ class _KlInverse(torch.autograd.Function):
 
 def kl_form(risk: Tensor, kl: Tensor, n: int) -> Tensor:
     """The PAC-Bayes-kl bound itself: kl_inverse(risk, (KL + ln(2 sqrt(n)/delta)) / n)."""
-    bound: Tensor = _KlInverse.apply(risk, (kl + confidence_term(n, TRAINING_DELTA)) / n)  # type: ignore[no-untyped-call]
+    bound: Tensor = _KlInverse.apply(risk, (kl + confidence_term(n, TRAINING_DELTA)) / n)
     return bound
 
 

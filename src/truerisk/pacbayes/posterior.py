@@ -12,6 +12,7 @@ from truerisk.pacbayes.objectives import bounded_cross_entropy, objective
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
 from truerisk.training import Checkpoint, History, Plan, run
 
+
 class _Weights(nn.Module):
     """The trainable numbers of a posterior, in float32 and in units of the prior.
 

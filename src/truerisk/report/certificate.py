@@ -10,7 +10,7 @@ from truerisk.certificates.files import write_atomically
 from truerisk.certificates.ledger import exact
 from truerisk.certificates.sentences import percent
 from truerisk.certificates.settings import HOLD_OUT
-from truerisk.certificates.verify import SAFE_SOURCES
+from truerisk.certificates.verification import SAFE_SOURCES
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN
 from truerisk.report.extra import extra
@@ -133,9 +133,7 @@ def _figure(record: dict[str, Any]) -> dict[str, Any]:
         verdict += "." if floor == bound else "; what it pays for comparisons makes it larger than the floor."
     else:
         order = "as high as" if floor == bound else "lower than" if floor < bound else "higher than"
-        verdict = (
-            f"The floor, what a plain test on examples kept aside gives, is {order} the certificate here."
-        )
+        verdict = f"The floor, what a plain test on examples kept aside gives, is {order} the certificate here."
     return {
         "wide": bound_figure(record, WIDE),
         "narrow": bound_figure(record, NARROW),
@@ -222,9 +220,7 @@ def _prior(settings: dict[str, Any], hold_out: bool) -> str:
 def _draws(draws: dict[str, Any]) -> str:
     passes = f"{draws['passes']:,} pass{'es' if draws['passes'] != 1 else ''} over {draws['n']:,} examples"
     shared = (
-        "new weights for each example"
-        if draws["size"] == 1
-        else f"new weights for each {draws['size']:,} examples"
+        "new weights for each example" if draws["size"] == 1 else f"new weights for each {draws['size']:,} examples"
     )
     return f"{passes}, {shared}, {draws['precision']}"
 

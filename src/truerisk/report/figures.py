@@ -47,9 +47,7 @@ def bound_figure(record: dict[str, Any], width: int) -> str:
     second = TITLE_HEIGHT + BAR_HEIGHT + GAP
     floor = {"start": 0.0, "end": record["floor"], "label": "", "fill": FLOOR}
     bars = [{**row, "y": TITLE_HEIGHT} for row in parts] + [{**floor, "y": second + TITLE_HEIGHT}]
-    bars = [
-        {**row, "bottom": row["y"] + BAR_HEIGHT, "middle": (row["start"] + row["end"]) / 2} for row in bars
-    ]
+    bars = [{**row, "bottom": row["y"] + BAR_HEIGHT, "middle": (row["start"] + row["end"]) / 2} for row in bars]
     titles = [
         {"text": f"certificate: {percent(record['risk_bound'])}", "y": 0},
         {"text": f"floor: {percent(record['floor'])}", "y": second},

@@ -36,7 +36,13 @@ class Checkpoint:
         return saved["epoch"], list(saved["losses"])
 
     def save(
-        self, holder: nn.Module, optimizer: torch.optim.Optimizer, epoch: int, losses: list[float], *, force: bool
+        self,
+        holder: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        epoch: int,
+        losses: list[float],
+        *,
+        force: bool,
     ) -> None:
         """Write the state after ``epoch`` epochs, unless the last write was under five seconds ago."""
         if not force and time.monotonic() - self._last < SAVE_EVERY:

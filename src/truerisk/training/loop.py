@@ -65,7 +65,7 @@ def run(
                         group["lr"] = lr * rate
                     optimizer.zero_grad(set_to_none=True)
                     value = loss(batch)
-                    value.backward()  # type: ignore[no-untyped-call]
+                    value.backward()
                     optimizer.step()
                     total += float(value.detach()) * len(batch)
                     advance(note=f"loss {float(value.detach()):.4f}")

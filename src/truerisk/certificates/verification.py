@@ -173,9 +173,7 @@ def _relative_gap(a: torch.Tensor, b: torch.Tensor) -> float:
     return float((a.double() - b.double()).abs().max()) / (scale or 1.0) if a.numel() else 0.0
 
 
-def _recount(
-    settings: Settings, data: Data, evidence: Evidence, record: dict[str, Any], result: Verification
-) -> Facts:
+def _recount(settings: Settings, data: Data, evidence: Evidence, record: dict[str, Any], result: Verification) -> Facts:
     """Count again. Where rounding explains the difference, the claimed count stays and it is said so."""
     plan = None if settings.method == HOLD_OUT else _plan(record, len(evidence.parts.certify))
     try:
@@ -197,9 +195,15 @@ def _recount(
 
 
 def _recount_draws(
-    settings: Settings, data: Data, evidence: Evidence, record: dict[str, Any], facts: Facts, result: Verification
+    settings: Settings,
+    data: Data,
+    evidence: Evidence,
+    record: dict[str, Any],
+    facts: Facts,
+    result: Verification,
 ) -> Facts:
-    assert facts.estimate is not None and evidence.posterior is not None
+    assert facts.estimate is not None
+    assert evidence.posterior is not None
     claimed, mine = _count(record.get("draws"), "errors"), facts.estimate.errors
     if claimed == mine:
         return facts

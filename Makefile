@@ -1,0 +1,50 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
+OUT    ?= truerisk-out
+
+.PHONY: demo test bench lint docs clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.demo
+	$(BIN)/truerisk certify --out $(OUT)
+	$(BIN)/truerisk verify $(OUT)
+	@echo
+	@echo "Open $(OUT)/report.html in a browser. Next: $(BIN)/truerisk certify --help"
+
+test: $(VENV)/.test lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build
+	@echo "Open docs/_build/index.html"
+
+clean:
+	rm -rf $(VENV) $(OUT) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "truerisk needs Python 3.11 or newer"'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of extras; a second call finds them fresh and is quick.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[report]"
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[report,cluster,test]"
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[report,docs]"
+	@touch $@
