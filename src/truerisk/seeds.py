@@ -7,6 +7,7 @@ the split, and where or in which order things run never changes a result.
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,10 +25,21 @@ def derive(seed: int, *purpose: object) -> int:
 
 
 @contextmanager
-def torch_seed(seed: int) -> Iterator[None]:
-    """Seed torch's global generator inside the block and put its old state back afterwards."""
+def seeded_globals(seed: int) -> Iterator[None]:
+    """Seed the global generators of torch, numpy and Python inside the block; put their old state back.
+
+    Users' factories and training functions may draw from any of the three.
+    """
+    import numpy as np
     import torch
 
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        yield
+        np.random.seed(seed % 2**32)  # noqa: NPY002
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            np.random.set_state(numpy_state)  # noqa: NPY002
+            random.setstate(python_state)

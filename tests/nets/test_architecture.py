@@ -197,7 +197,7 @@ def test_a_module_never_gives_its_trained_weights_away():
 # A factory whose weights can't be repeated from the seed: certificates could not be verified.
 
 
-def test_a_factory_that_ignores_torch_seeds_is_noticed():
+def test_a_factory_that_can_not_be_repeated_is_noticed():
     """Weights from an unseeded numpy generator differ from call to call, so `build(seed)` is no function of seed."""
     import numpy as np
 

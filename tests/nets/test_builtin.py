@@ -1,5 +1,7 @@
 """The built-in networks: how many weights, which shapes, which names."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -12,7 +14,7 @@ def size(module):
 
 
 def slow_mlp_size(widths):
-    return sum(a * b + b for a, b in zip(widths[:-1], widths[1:], strict=True))
+    return sum(a * b + b for a, b in itertools.pairwise(widths))
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_all_problems_are_listed_at_once():
 def swap_pairs(h):
     """Each example gets the logits of its neighbour, if it has one."""
     even = len(h) - len(h) % 2
-    return torch.cat([h[:even].view(-1, 2, h.shape[1]).flip(1).reshape(even, -1), h[even:]])
+    return torch.cat([h[:even].view(even // 2, 2, h.shape[1]).flip(1).reshape(even, -1), h[even:]])
 
 
 def look_back(h):

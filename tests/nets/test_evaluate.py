@@ -29,7 +29,8 @@ def test_margins_slow_twin():
     margin, scale = margins(torch.from_numpy(logits), torch.from_numpy(y))
     for i in range(200):
         assert float(margin[i]) == slow_margin(logits[i].tolist(), y[i])
-        assert float(scale[i]) == max(abs(v) for v in logits[i].tolist())
+        best = max(v for k, v in enumerate(logits[i].tolist()) if k != y[i])
+        assert max(abs(logits[i, y[i]]), abs(best)) <= float(scale[i]) <= max(abs(v) for v in logits[i].tolist())
 
 
 def test_margins_leaves_its_argument_alone():
@@ -68,6 +69,12 @@ def test_near_ties_are_what_rounding_could_flip():
     assert wrong_and_close(logits, torch.zeros(4, dtype=torch.long)) == (2, 3)
     logits = torch.tensor([[1.0, 1.0 - 1e-5], [1.0, 0.9]])
     assert wrong_and_close(logits, torch.zeros(2, dtype=torch.long)) == (0, 1)
+
+
+def test_a_masked_class_makes_no_near_ties():
+    """verify lets a claimed count differ by the near ties: -1e9 for a masked class must not make all answers such."""
+    logits = torch.tensor([[5.0, 1.0, -1e9], [1.0, 5.0, -1e9]])
+    assert wrong_and_close(logits, torch.zeros(2, dtype=torch.long)) == (1, 0)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 50, 1000])

@@ -97,14 +97,14 @@ CHILD = """
         time.sleep(0.004)
         return nn.functional.cross_entropy(module(X[batch]), y[batch])
 
-    plan = Plan(epochs=400, batch_size=8, lr=0.02, schedule="cosine", seed=7)
+    plan = Plan(epochs=200, batch_size=8, lr=0.02, schedule="cosine", seed=7)
     run(module, [{"params": list(module.parameters())}], loss, 30, plan, checkpoint=Checkpoint(sys.argv[1], {"run": 1}))
 """
 
 
 def test_a_real_kill_at_any_moment(tmp_path):
     """The child is killed with SIGKILL while it trains and writes a checkpoint after every epoch."""
-    path, plan = tmp_path / "c.pt", Plan(epochs=400, batch_size=8, lr=0.02, schedule="cosine", seed=7)
+    path, plan = tmp_path / "c.pt", Plan(epochs=200, batch_size=8, lr=0.02, schedule="cosine", seed=7)
     script = tmp_path / "child.py"
     script.write_text(textwrap.dedent(CHILD))
     with subprocess.Popen([sys.executable, str(script), str(path)], env=dict(os.environ)) as child:
@@ -117,11 +117,11 @@ def test_a_real_kill_at_any_moment(tmp_path):
         assert child.wait(timeout=30) == -signal.SIGKILL
     module, _, _ = problem()
     first, losses = Checkpoint(path, KEY).load(module, torch.optim.Adam(module.parameters()))
-    assert 0 < first < 400
+    assert 0 < first < 200
     assert len(losses) == first
     whole, history, _ = train(None, plan)
     resumed, again, calls = train(path, plan)
-    assert calls == (400 - first) * STEPS
+    assert calls == (200 - first) * STEPS
     assert history.losses == again.losses
     assert same(whole, resumed)
 
@@ -187,7 +187,7 @@ def test_other_contents_are_ignored(tmp_path, content):
 def test_a_damaged_file_is_ignored_or_used_but_never_an_error(tmp_path):
     train(tmp_path / "c.pt")
     whole, dice, others = (tmp_path / "c.pt").read_bytes(), random.Random(0), {}
-    for _ in range(400):
+    for _ in range(250):
         content = bytearray(whole)
         if dice.random() < 0.3:
             content = content[: dice.randrange(len(content))]

@@ -99,7 +99,7 @@ def test_every_example_once_an_epoch_in_another_order_each_time():
     run(holder, [{"params": holder.parameters()}], loss, 23, Plan(epochs=3, batch_size=5))
     sizes = [len(batch) for batch in seen]
     assert sizes == [5, 5, 5, 4, 4] * 3
-    epochs = [sum(seen[5 * e : 5 * e + 5], []) for e in range(3)]
+    epochs = [[k for batch in seen[5 * e : 5 * e + 5] for k in batch] for e in range(3)]
     assert all(sorted(epoch) == list(range(23)) for epoch in epochs)
     assert epochs[0] != epochs[1] != epochs[2]
     assert epochs[0] != list(range(23))

@@ -64,6 +64,10 @@ def test_a_terminal_gets_a_bar_after_a_while(monkeypatch, capsys, patience, show
 
 
 def test_errors_inside_pass_through():
-    with pytest.raises(KeyError), progress.bar("counting", total=2) as advance:
-        advance()
-        raise KeyError
+    def fail():
+        with progress.bar("counting", total=2) as advance:
+            advance()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()

@@ -24,7 +24,7 @@ from truerisk.data import Data, Split, shuffle, split
 from truerisk.errors import TrueriskError
 from truerisk.nets import Architecture, check_network
 from truerisk.pacbayes import Gaussian, fan_in_std, train_posterior
-from truerisk.seeds import derive, torch_seed
+from truerisk.seeds import derive, seeded_globals
 from truerisk.training import Checkpoint, fit
 
 Fit = Callable[..., Any]  # (fresh module, torch Dataset) -> the trained module, or None if trained in place
@@ -114,7 +114,7 @@ class Trainer:
     def _fit_by_user(self, module: nn.Module, examples: Data) -> nn.Module:
         assert self.own_fit is not None
         dataset = TensorDataset(torch.tensor(examples.X), torch.tensor(examples.y))
-        with torch_seed(derive(self.settings.seed, "fit")):
+        with seeded_globals(derive(self.settings.seed, "fit")):
             result = self.own_fit(module, dataset)
         trained = module if result is None else result
         if not isinstance(trained, nn.Module):

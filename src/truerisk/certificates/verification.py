@@ -19,7 +19,7 @@ from truerisk.certificates.certificate import read_record, software, stored_arch
 from truerisk.certificates.evidence import Evidence, Fit, Trainer, make_prior, split_data
 from truerisk.certificates.files import decode, read_files
 from truerisk.certificates.record import Facts, assemble, derive_facts, differs
-from truerisk.certificates.settings import HOLD_OUT, Settings
+from truerisk.certificates.settings import HOLD_OUT, Settings, already_tried
 from truerisk.data import Data, check_partition, load
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import Architecture
@@ -58,8 +58,8 @@ def verify(
     record, result = read_record(folder), Verification()
     files = read_files(Path(folder), record["files"])
     result.checked.append(f"{len(files)} files have the hashes that the certificate names")
-    settings = _settings(record)
     loaded = _data(record, data, data_dir)
+    settings = _settings(record, loaded)
     result.checked.append(f"the data is the one that was certified ({len(loaded):,} examples)")
     try:
         arch = stored_architecture(record, model)
@@ -75,10 +75,13 @@ def verify(
     facts = _recount(settings, loaded, evidence, record, result)
     _compare(assemble(settings, loaded, evidence, facts), record)
     result.checked.append("the KL, the ledger, the bound and every other number follow from the files")
+    result.unchecked.append("that the examples are independent draws, without near copies or groups")
+    if settings.prior != "none":
+        result.unchecked.append(f"that no more than {settings.tried} configurations were compared on this data")
     return result
 
 
-def _settings(record: dict[str, Any]) -> Settings:
+def _settings(record: dict[str, Any], data: Data) -> Settings:
     try:
         settings = Settings.from_record(record["settings"])
     except TrueriskError as error:
@@ -86,6 +89,8 @@ def _settings(record: dict[str, Any]) -> Settings:
     pairs = {"name": settings.model, "kind": settings.model_kind}
     if record["model"] != pairs or record["files"].keys() != _expected_files(settings):
         raise VerificationError("the certificate's model or list of files does not fit its settings.")
+    if settings.prior != "none" and settings.tried < already_tried(settings.model_kind, data.name):
+        raise VerificationError("the ledger does not pay for the configurations that were compared on this data.")
     return settings
 
 
@@ -95,8 +100,8 @@ def _expected_files(settings: Settings) -> set[str]:
 
 
 def _data(record: dict[str, Any], data: object, data_dir: str | Path | None) -> Data:
-    claimed = record["data"]
-    if data is None:
+    claimed, given = record["data"], data is not None
+    if not given:
         source = str(claimed.get("source"))
         if source.removesuffix(":test") not in SAFE_SOURCES:
             raise TrueriskError(
@@ -108,8 +113,9 @@ def _data(record: dict[str, Any], data: object, data_dir: str | Path | None) -> 
         raise VerificationError(
             f"{loaded.name} is not the data that was certified (its sha256 differs); give the same data."
         )
-    # Other names for the same numbers are fine: the hash decides.
-    return replace(loaded, name=claimed.get("name"), source=claimed.get("source"))
+    if given:  # other names for the same numbers are fine: the hash decides
+        return replace(loaded, name=str(claimed.get("name")), source=claimed.get("source"))
+    return loaded
 
 
 def _check_split(settings: Settings, evidence: Evidence, n: int, result: Verification) -> None:

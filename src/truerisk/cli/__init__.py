@@ -21,9 +21,6 @@ def main() -> None:
     except TrueriskError as error:
         _say(f"error: {error}")
         sys.exit(2)
-    except KeyboardInterrupt:
-        _say("stopped; the same command goes on where it was.")
-        sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)  # whoever reads the output has seen enough
 

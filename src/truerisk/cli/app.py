@@ -71,7 +71,7 @@ def certify(
         int | None,
         typer.Option(
             help="Configurations compared on this data, this one included.",
-            show_default="32 built-in, else 1",
+            show_default="1",
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.", show_default="by data size")] = None,

@@ -21,7 +21,11 @@ def certify(model: str | None, data: str | None, out: Path, options: dict[str, A
     if out.exists() and not out.is_dir():
         raise TrueriskError(f"--out {out} is a file; give a folder.")
     work = out / ".work"
-    certificate = make(model, data, work=work, **options)
+    try:
+        certificate = make(model, data, work=work, **options)
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on where it was.", file=sys.stderr)
+        sys.exit(130)
     certificate.save(out)
     shutil.rmtree(work, ignore_errors=True)
     report = _write_report(certificate.record, out)

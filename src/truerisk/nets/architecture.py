@@ -18,7 +18,7 @@ from torch import nn
 from truerisk.errors import TrueriskError
 from truerisk.nets.builtin import builtin, default_name
 from truerisk.nets.reinitialize import reinitialized
-from truerisk.seeds import derive, torch_seed
+from truerisk.seeds import derive, seeded_globals
 
 BUILTIN, FACTORY, MODULE = "built-in", "factory", "module"
 
@@ -35,7 +35,6 @@ class Architecture:
     kind: str
     build: Callable[[int], nn.Module]
     given: nn.Module | None = None
-    assumption: str | None = None
 
 
 def architecture(
@@ -75,17 +74,17 @@ def _from_factory(
             raise TrueriskError(f"the factory {name} returned a {type(module).__name__}, not a torch module.")
         return copy.deepcopy(module)
 
-    if trust:
-        assumption = f"You vouch that the weights which the factory {name} starts from never saw this data."
-    else:
+    if not trust:
         _refuse_learnt_weights(name, build)
-        assumption = f"What the factory {name} builds (its fixed buffers too) does not depend on this data."
-    return Architecture(name, FACTORY, build, assumption=assumption)
+    return Architecture(name, FACTORY, build)
 
 
 def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None:
     """Weights that ignore the seed and are not constant were computed somewhere: maybe from the data."""
     one, two = (dict(build(derive(seed, "probe")).named_parameters()) for seed in (0, 1))
+    again = dict(build(derive(0, "probe")).named_parameters())
+    if one.keys() != again.keys() or not all(torch.equal(w, again[k]) for k, w in one.items()):
+        raise TrueriskError(f"the factory {name} gives other weights each time; use torch's random numbers only.")
     suspicious = [
         key
         for key, weight in one.items()
@@ -103,7 +102,7 @@ def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None
 
 
 def _seeded(function: Callable[..., nn.Module], seed: int, *args: Any, **kwargs: Any) -> nn.Module:
-    with torch_seed(seed):
+    with seeded_globals(seed):
         return function(*args, **kwargs)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.seeds import torch_seed
+from truerisk.seeds import seeded_globals
 
 PROBE = 16  # examples that the checks run on
 SAME = 1e-3  # relative difference of outputs that rounding alone does not explain (float32, deep networks)
@@ -22,6 +22,9 @@ def check_network(module: nn.Module, X: np.ndarray, classes: int) -> nn.Module:
     in eval mode, outputs of one example that depend on the others in its batch.
     """
     twin = copy.deepcopy(module).eval()
+    lazy = nn.parameter.UninitializedTensorMixin
+    if any(isinstance(t, lazy) for t in (*twin.parameters(), *twin.buffers())):
+        raise TrueriskError("this network can't be certified: it has lazy layers; run it once on one input first.")
     tensors = list(twin.named_parameters()) + list(twin.named_buffers())
     broken = [name for name, t in tensors if t.is_floating_point() and not bool(t.isfinite().all())]
     problems = [f"its weights are not finite ({', '.join(broken[:5])})"] if broken else []
@@ -32,6 +35,8 @@ def check_network(module: nn.Module, X: np.ndarray, classes: int) -> nn.Module:
 
 
 def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weights: bool) -> list[str]:
+    pristine = copy.deepcopy(module)
+    before = copy.deepcopy(module.state_dict())
     try:
         first = logits(module, x, seed=0)
     except Exception as error:
@@ -43,6 +48,10 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
     if first.shape[1] < classes:
         return [f"its output has {first.shape[1]} columns, but the labels need {classes} (one for each class)"]
     problems = []
+    after = module.state_dict()
+    changed = [k for k, v in before.items() if not torch.allclose(v, after[k], rtol=0, atol=0, equal_nan=True)]
+    if changed:
+        problems.append(f"running it in eval mode changes {', '.join(changed[:5])}")
     if finite_weights and not bool(first.isfinite().all()):
         problems.append("its outputs are not finite")
     if not torch.equal(first, logits(module, x, seed=1)):
@@ -50,7 +59,7 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
             "it is still random in eval mode (is dropout or noise applied without looking at self.training?); "
             "make it deterministic in eval mode"
         )
-    elif _differ(first[: len(x) // 2], logits(module, x[: len(x) // 2], seed=0)):
+    elif _differ(first, _alone(pristine, x)):
         problems.append(
             "its output for an example depends on the other examples of the batch; use running statistics in eval mode"
         )
@@ -59,10 +68,20 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
 
 def logits(module: nn.Module, x: Tensor, seed: int) -> Tensor:
     """Outputs with torch's global generator seeded: two seeds that disagree reveal randomness."""
-    with torch.no_grad(), torch_seed(seed):
+    with torch.no_grad(), seeded_globals(seed):
         return module(x)
 
 
 def _differ(a: Tensor, b: Tensor) -> bool:
-    scale = a.abs().max().clamp_min(1e-30)
-    return bool(((a - b).abs().max() / scale) > SAME)
+    if a.shape != b.shape:
+        return True
+    scale = a.abs().amax(dim=0, keepdim=True).clamp_min(1e-30)  # by column: a masked class must hide nothing
+    return bool(((a - b).abs() > SAME * scale).any())
+
+
+def _alone(module: nn.Module, x: Tensor) -> Tensor:
+    """Outputs of each example by itself, each on a copy that has seen nothing before; empty if that fails."""
+    try:
+        return torch.cat([logits(copy.deepcopy(module), row[None], seed=0) for row in x])
+    except Exception:
+        return torch.empty(0)

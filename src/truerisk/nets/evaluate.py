@@ -11,14 +11,14 @@ TIE = {torch.float64: 1e-9, torch.float32: 1e-4}  # relative gap of two logits t
 
 
 def margins(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """(logit of the label minus the largest other logit, largest absolute logit) of each row.
+    """(logit of the label minus the largest other logit, larger absolute value of the two) of each row.
 
     >>> margins(torch.tensor([[1.0, 3.0, 2.0]]), torch.tensor([2]))
     (tensor([-1.]), tensor([3.]))
     """
     own = logits.gather(1, y[:, None])[:, 0]
     others = logits.scatter(1, y[:, None], -torch.inf).amax(dim=1)
-    return own - others, logits.abs().amax(dim=1)
+    return own - others, torch.maximum(own.abs(), torch.where(others == -torch.inf, own, others).abs())
 
 
 def wrong_and_close(logits: Tensor, y: Tensor) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
 
-ROUNDING = 1e-14  # relative error of a float64 KL, with room to spare: see Gaussian.kl
+ROUNDING = 1e-13  # relative error of a float64 KL, with room to spare: see Gaussian.kl
 
 Scale = float | Mapping[str, float | Tensor]
 
@@ -29,6 +30,9 @@ class Gaussian:
     """
 
     def __init__(self, module: nn.Module, mean: Mapping[str, Tensor], std: Mapping[str, Tensor]) -> None:
+        own = [n or "the module itself" for n, m in module.named_modules() if "forward" in vars(m)]
+        if own or any(isinstance(m, torch.jit.ScriptModule) for m in module.modules()):
+            raise TrueriskError("the forward of the network was replaced or compiled; its weights can't be drawn.")
         self.module = copy.deepcopy(module).eval()
         self.mean = {name: value.detach().double().clone() for name, value in mean.items()}
         self.std = {name: value.detach().double().clone() for name, value in std.items()}
@@ -86,13 +90,14 @@ class Gaussian:
                 f"the two distributions fix {', '.join(moved) or 'parts of the network'} at different values; the "
                 "KL of the weights says nothing about that."
             )
-        total = parts = 0.0
+        totals, parts = [], 0.0
         for name, mean in self.mean.items():
             shift = ((mean - other.mean[name]) / other.std[name]).square()
             ratio = (self.std[name] / other.std[name]).square()
             log = ratio.log()
-            total += float((shift + (ratio - 1 - log)).sum()) / 2
+            totals.append(float((shift + (ratio - 1 - log)).sum()) / 2)
             parts += float((shift + ratio + 1 + log.abs()).sum()) / 2
+        total = math.fsum(totals) if all(map(math.isfinite, totals)) else math.inf
         return max(0.0, total) + ROUNDING * parts
 
     def network(self) -> nn.Module:

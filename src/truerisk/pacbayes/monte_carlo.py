@@ -21,6 +21,7 @@ from torch.func import functional_call
 
 from truerisk import progress
 from truerisk.bounds import grouped_upper
+from truerisk.errors import TrueriskError
 from truerisk.nets import wrong_and_close
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.stochastic import Normal, NotPerExample, StochasticNetwork
@@ -86,6 +87,8 @@ def gibbs_risk(
 ) -> GibbsEstimate:
     """Draw networks from ``gaussian`` and count their errors on (X, y); a tie counts as an error."""
     plan = plan or plan_draws(gaussian, X)
+    if not plan.n == len(X) == len(y):
+        raise TrueriskError(f"the plan of the draws is for {plan.n} examples, but there are {len(X)}.")
     labels = torch.from_numpy(y)
     errors = ties = 0
     with progress.bar("drawing networks", total=plan.passes * plan.n) as advance:
@@ -133,7 +136,14 @@ def _forward(gaussian: Gaussian, layered: bool, dtype: torch.dtype) -> Callable[
     std = {name: value.to(dtype) for name, value in gaussian.std.items()}
     if layered:
         network = StochasticNetwork(module, exact=True)
-        return lambda x, normal: network(x, mean, std, normal)
+
+        def layered_pass(x: Tensor, normal: Normal) -> Tensor:
+            try:
+                return network(x, mean, std, normal)
+            except NotPerExample as error:
+                raise TrueriskError(f"the network takes other ways for other examples ({error}).") from error
+
+        return layered_pass
 
     def whole(x: Tensor, normal: Normal) -> Tensor:
         drawn = {name: mean[name] + std[name] * normal(tuple(mean[name].shape)) for name in mean}
@@ -171,5 +181,5 @@ def _precision(module: nn.Module, X: np.ndarray) -> str:
         with torch.no_grad():
             out = copy.deepcopy(module).double()(torch.from_numpy(X[:2]).double())
         return "float64" if out.dtype == torch.float64 else "float32"
-    except RuntimeError:
+    except Exception:
         return "float32"

@@ -46,14 +46,14 @@ class _KlInverse(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, c: Tensor) -> Tensor:
-        p = torch.as_tensor(kl_inverse(float(q), float(c)), dtype=q.dtype).clamp(1e-9, 1 - 1e-9)
+        p = torch.as_tensor(kl_inverse(float(q), float(c)), dtype=q.dtype).clamp(1e-6, 1 - 1e-6)
         ctx.save_for_backward(q, p)
         return p
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         q, p = ctx.saved_tensors
-        q = q.clamp(1e-9, 1 - 1e-9)
+        q = q.clamp(1e-6, 1 - 1e-6)
         slope = (1 - q) / (1 - p) - q / p  # d kl(q, p) / dp
         slope = slope.clamp_min(1e-9)
         dq = (((1 - q) / (1 - p)).log() - (q / p).log()) / slope

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
-import pickle
 import time
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,19 @@ class Checkpoint:
 
     def load(self, holder: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[int, list[float]]:
         """Restore what was saved; return the next epoch and the losses so far, or (0, [])."""
+        start = copy.deepcopy((holder.state_dict(), optimizer.state_dict()))
         try:
             saved = torch.load(self.path, map_location="cpu", weights_only=True)
-        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, KeyError):
-            return 0, []  # nothing there, or not readable: start from the beginning
-        if not isinstance(saved, dict) or saved.get("key") != self.key:
+            if saved["key"] != self.key:
+                return 0, []
+            epoch, losses = int(saved["epoch"]), [float(v) for v in saved["losses"]]
+            holder.load_state_dict(saved["holder"])
+            optimizer.load_state_dict(saved["optimizer"])
+        except Exception:  # nothing there, or damaged: start from the beginning
+            holder.load_state_dict(start[0])
+            optimizer.load_state_dict(start[1])
             return 0, []
-        holder.load_state_dict(saved["holder"])
-        optimizer.load_state_dict(saved["optimizer"])
-        return saved["epoch"], list(saved["losses"])
+        return epoch, losses
 
     def save(
         self,

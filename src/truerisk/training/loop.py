@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from truerisk import progress
 from truerisk.errors import TrueriskError
-from truerisk.seeds import derive, torch_seed
+from truerisk.seeds import derive, seeded_globals
 from truerisk.training.checkpoint import Checkpoint
 from truerisk.training.plan import Plan
 
@@ -56,7 +56,7 @@ def run(
     with progress.bar(label, total=plan.epochs * steps) as advance:
         advance(first * steps)
         for epoch in range(first, 0 if reached else plan.epochs):
-            with torch_seed(derive(plan.seed, "epoch", epoch)):
+            with seeded_globals(derive(plan.seed, "epoch", epoch)):
                 total = 0.0
                 # batches of even size: no last batch of one example, which batch norm could not take
                 for step, batch in enumerate(torch.randperm(n).tensor_split(steps)):

@@ -1,0 +1,31 @@
+"""Sphinx configuration: ``sphinx-build -W -b html docs docs/_build``, without network."""
+
+from truerisk import __version__
+
+project = "truerisk"
+author = "The truerisk developers"
+copyright = author
+version = release = __version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.doctest"]
+exclude_patterns = ["_build"]
+
+html_theme = "furo"
+html_title = f"truerisk {release}"
+html_show_sourcelink = False
+html_copy_source = False
+html_show_copyright = False
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+python_maximum_signature_line_length = 88
+
+# The examples in docstrings name what their own module holds.
+doctest_global_setup = """
+import math
+import torch
+from torch import nn
+from truerisk import Gaussian, certify
+from truerisk.bounds import *
+from truerisk.data import load
+"""

@@ -1,0 +1,371 @@
+"""The command line as a person or a script uses it: exit codes, what is printed where, what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from truerisk import cli
+from truerisk.nets import mlp
+from truerisk.training import checkpoint, loop
+
+QUICK = ["--model", "mlp:16", "--epochs", "2", "--quiet"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """run(*arguments) -> (exit code, standard output, standard error), inside an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["truerisk", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def trained(tmp_path) -> Path:
+    """Weights of a 64-16-10 network in a file."""
+    torch.manual_seed(0)
+    save_file(mlp((1, 8, 8), 10, (16,)).state_dict(), tmp_path / "w.safetensors")
+    return tmp_path / "w.safetensors"
+
+
+def test_help_does_not_wait_for_torch():
+    code = "import sys, truerisk.cli.app; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", [[], ["certify"], ["verify"], ["predict"], ["data"], ["data", "list"]])
+def test_every_command_has_help(run, command):
+    code, out, _ = run(*command, "--help")
+    assert code == 0
+    assert "Usage" in out
+
+
+def test_certify_verify_predict(run):
+    code, out, err = run("certify", *QUICK)
+    assert (code, err) == (0, "")
+    assert "confidence" in out
+    assert "floor" in out
+    assert "report.html" in out
+    names = {path.name for path in Path("truerisk-out").iterdir()}
+    weights = {"network", "posterior", "prior", "split"}
+    assert names == {"certificate.json", "report.html"} | {f"{w}.safetensors" for w in weights}
+
+    code, out, _ = run("verify", "truerisk-out")
+    assert code == 0
+    assert "The certificate holds" in out
+    assert "--retrain" in out
+    code, out, _ = run("verify", "truerisk-out", "--retrain", "--json")
+    result = json.loads(out)
+    assert (code, result["holds"]) == (0, True)
+    assert not any("--retrain" in line for line in result["unchecked"])
+    assert result["risk_bound"] == json.loads(Path("truerisk-out/certificate.json").read_text())["risk_bound"]
+
+    code, out, err = run("predict", "truerisk-out", "--data", "digits")
+    labels = [int(line) for line in out.split()]
+    assert (code, len(labels)) == (0, 1797)
+    assert "error rate" in err
+    assert run("predict", "truerisk-out", "--data", "digits")[1] == out, "the same seed, the same draws"
+    assert run("predict", "truerisk-out", "--data", "digits", "--seed", 1)[1] != out
+    np.save("new.npy", np.zeros((3, 1, 8, 8), dtype=np.float32))
+    code, out, _ = run("predict", "truerisk-out", "--data", "new.npy", "--json")
+    assert (code, len(json.loads(out)["predictions"])) == (0, 3)
+    code, out, err = run("predict", "truerisk-out", "--data", "new.npy", "--out", "labels.txt")
+    assert (code, out) == (0, "")
+    assert len(Path("labels.txt").read_text().split()) == 3
+
+
+def test_json_is_one_object_with_the_promised_fields(run):
+    code, out, _ = run("certify", *QUICK, "--json", "--prior", "init")
+    record = json.loads(out)
+    assert code == 0
+    assert record == json.loads(Path("truerisk-out/certificate.json").read_text())
+    promised = """risk_bound delta predictor method n_certify empirical_risk empirical_risk_upper kl kl_unrescaled
+        floor ledger assumptions files data seed version"""
+    assert set(promised.split()) <= record.keys()
+    assert record["predictor"] == "stochastic"
+    assert {"name", "sha256", "counts"} <= record["data"].keys()
+    assert record["n_certify"] == 1797
+    text = Path("truerisk-out/certificate.json").read_text()
+    decimals = json.loads(text, parse_float=__import__("decimal").Decimal)
+    assert sum(entry["delta"] for entry in decimals["ledger"]) <= decimals["delta"]
+
+
+@pytest.mark.parametrize("prior", ["init", "split:0.3"])
+def test_same_seed_same_certificate_to_the_last_byte(run, prior):
+    for out in ("a", "b"):
+        assert run("certify", *QUICK, "--prior", prior, "--out", out)[0] == 0
+    assert run("certify", *QUICK, "--prior", prior, "--out", "c", "--seed", 1)[0] == 0
+    for name in ("certificate.json", "posterior.safetensors", "report.html"):
+        assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
+        assert Path("a", name).read_bytes() != Path("c", name).read_bytes()
+
+
+def test_edit_ends_in_exit_code_1(run):
+    run("certify", *QUICK)
+    path = Path("truerisk-out/certificate.json")
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "risk_bound": 0.001}))
+    code, out, err = run("verify", "truerisk-out")
+    assert (code, out) == (1, "")
+    assert "risk_bound" in err
+    code, out, _ = run("verify", "truerisk-out", "--json")
+    assert (code, json.loads(out)["holds"]) == (1, False)
+
+
+def test_a_killed_run_goes_on_and_ends_the_same(run, monkeypatch):
+    """Stop in the posterior's second epoch; the second call must not train the prior again."""
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
+    quick = ["certify", "--model", "mlp:16", "--epochs", "3", "--quiet", "--out"]
+    assert run(*quick, "whole")[0] == 0
+    shuffles, randperm = [], torch.randperm
+
+    def counting(n, stop_at=None):
+        shuffles.append(n)
+        if stop_at and len(shuffles) == stop_at:
+            raise KeyboardInterrupt
+        return randperm(n)
+
+    monkeypatch.setattr(loop.torch, "randperm", lambda n: counting(n, stop_at=5))
+    code, _, err = run(*quick, "killed")
+    assert code == 130
+    assert "goes on" in err
+    assert not Path("killed/certificate.json").exists()
+    shuffles.clear()
+    monkeypatch.setattr(loop.torch, "randperm", counting)
+    assert run(*quick, "killed")[0] == 0
+    assert len(shuffles) == 2, "one epoch of the posterior was done, two were left"
+    assert Path("whole/certificate.json").read_bytes() == Path("killed/certificate.json").read_bytes()
+    assert not Path("killed/.work").exists()
+
+
+class TestFresh:
+    """A trained network and labelled data it never saw."""
+
+    def test_exact_bound(self, run, trained):
+        code, out, _ = run("certify", "--model", "mlp:16", "--weights", trained, "--fresh", "digits", "--json")
+        record = json.loads(out)
+        errors, n = record["floor_detail"]["errors"], record["n_certify"]
+        assert (code, n, record["predictor"], record["method"]) == (0, 1797, "deterministic", "hold-out")
+        from scipy.stats import beta
+
+        assert record["risk_bound"] == pytest.approx(beta.ppf(0.95, errors + 1, n - errors), rel=1e-7)
+        assert run("verify", "truerisk-out")[0] == 0
+        assert any("vouch" in line for line in record["assumptions"])
+
+    @pytest.mark.parametrize("suffix", [".npy", ".txt", ".json"])
+    def test_rows_it_was_trained_on_are_left_out(self, run, trained, suffix):
+        rows = [3, 1, 1700]
+        path = Path("rows" + suffix)
+        if suffix == ".npy":
+            np.save(path, np.asarray(rows))
+        else:
+            path.write_text(json.dumps(rows) if suffix == ".json" else "3\n1\n1700\n")
+        arguments = ["--model", "mlp:16", "--weights", trained, "--fresh", "digits", "--trained-on", path, "--json"]
+        record = json.loads(run("certify", *arguments)[1])
+        assert (record["n_certify"], record["n_prior"]) == (1794, 3)
+        assert run("verify", "truerisk-out")[0] == 0
+
+    def test_overlap_with_training_data_is_refused(self, run, trained):
+        from truerisk.data import load
+
+        digits = load("digits")
+        np.savez("train.npz", X=digits.X[:900], y=digits.y[:900])
+        np.savez("test.npz", X=digits.X[899:], y=digits.y[899:])
+        arguments = ["--model", "mlp:16", "--weights", trained, "--fresh", "test.npz", "--trained-on", "train.npz"]
+        code, _, err = run("certify", *arguments)
+        assert code == 2
+        assert "1 of 898 fresh examples" in err
+        np.savez("test.npz", X=digits.X[900:], y=digits.y[900:])
+        assert run("certify", *arguments)[0] == 0
+
+    @pytest.mark.parametrize(
+        ("rows", "told"), [("[1, 5000]", "outside"), ("[0.5]", "whole numbers"), ("{", "whole numbers")]
+    )
+    def test_bad_rows_are_told(self, run, trained, rows, told):
+        Path("rows.json").write_text(rows)
+        arguments = ["--model", "mlp:16", "--weights", trained, "--fresh", "digits", "--trained-on", "rows.json"]
+        code, _, err = run("certify", *arguments)
+        assert code == 2
+        assert told in err
+
+
+NET = """
+import torch
+from torch import nn
+
+class Random(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(64, 10)
+
+    def forward(self, x):
+        return nn.functional.dropout(self.fc(x.flatten(1)), 0.5, training=True)
+
+def random(): return Random()
+def narrow(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 7))
+def wide_input(): return nn.Sequential(nn.Flatten(), nn.Linear(65, 10))
+def good(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+def needs(argument): return good()
+def number(): return 3
+"""
+
+
+class Payload:
+    """Creates a folder if it is ever unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.mark),))
+
+
+class TestBadInput:
+    """One sentence on standard error, exit code 2, nothing left behind, nothing executed."""
+
+    def expect(self, run, told: str, *arguments: object) -> None:
+        code, out, err = run("certify", *arguments, "--quiet")
+        assert code == 2, err
+        assert out == ""
+        assert told.lower() in err.lower()
+        assert len(err.strip().splitlines()) == 1, err
+        assert "Traceback" not in err
+        assert not Path("truerisk-out/certificate.json").exists()
+        assert not list(Path().glob("truerisk-out/*.safetensors"))
+
+    def test_pickles_run_nothing(self, run, tmp_path):
+        mark = tmp_path / "ran"
+        Path("w.pt").write_bytes(pickle.dumps(Payload(mark)))
+        torch.save({"a": Payload(mark)}, "zip.pt")
+        np.savez("x.npz", X=np.array([Payload(mark)] * 20, dtype=object), y=np.arange(20) % 2)
+        Path("raw.npz").write_bytes(pickle.dumps(Payload(mark)))
+        np.save("rows.npy", np.array([Payload(mark)], dtype=object))
+        for weights in ("w.pt", "zip.pt"):
+            self.expect(run, "runs code", "--model", "mlp:16", "--weights", weights, "--fresh", "digits")
+        self.expect(run, "x.npz", "--data", "x.npz")
+        self.expect(run, "raw.npz", "--data", "raw.npz")
+        Path("ok.py").write_text(NET)
+        self.expect(run, "rows.npy", "--model", "ok.py:good", "--fresh", "digits", "--trained-on", "rows.npy")
+        assert not mark.exists()
+        pickle.loads(Path("w.pt").read_bytes())
+        assert mark.exists(), "the payload is real: unpickled on purpose, it does run"
+
+    def test_missing_files(self, run):
+        self.expect(run, "no.npz", "--data", "no.npz")
+        self.expect(run, "no.safetensors", "--weights", "no.safetensors", "--fresh", "digits", "--model", "mlp")
+        self.expect(run, "no.py", "--model", "no.py:build")
+        self.expect(run, "no_such_module", "--model", "no_such_module:build")
+        self.expect(run, "digits", "--data", "digitz")
+
+    def test_bad_data(self, run):
+        X, y = np.zeros((40, 3), dtype=np.float32), np.arange(40) % 2
+        X[:, 0] = np.arange(40)
+        cases = {
+            "NaN": (np.where(X == 7, np.nan, X), y),
+            "negative": (X, y - 1),
+            "all 40 labels": (X, 0 * y),
+            "too few": (X[:9], y[:9]),
+            "labels": (X, y[:-1]),
+        }
+        for told, (inputs, labels) in cases.items():
+            np.savez("d.npz", X=inputs, y=labels)
+            self.expect(run, told, "--data", "d.npz")
+        np.savez("d.npz", X=X, y=y, classes=np.int64(2))
+        np.savez("out.npz", X=X, y=y * 5, classes=np.int64(3))
+        self.expect(run, "does not fit", "--data", "out.npz")
+
+    def test_bad_models(self, run, tmp_path):
+        Path("net.py").write_text(NET)
+        self.expect(run, "random in eval mode", "--model", "net.py:random")
+        self.expect(run, "7 columns", "--model", "net.py:narrow")
+        self.expect(run, "does not run on inputs", "--model", "net.py:wide_input")
+        self.expect(run, "could not be called", "--model", "net.py:needs")
+        self.expect(run, "not a torch module", "--model", "net.py:number")
+        self.expect(run, "nothing called", "--model", "net.py:absent")
+        self.expect(run, "no built-in", "--model", "resnet")
+        self.expect(run, "widths", "--model", "mlp:a-b")
+        Path("broken.py").write_text("import nothing_of_this_name")
+        self.expect(run, "could not be imported", "--model", "broken.py:build")
+
+    def test_bad_weights(self, run, trained):
+        from safetensors.torch import load_file
+
+        tensors = load_file(trained)
+        tensors["1.weight"][0, 0] = float("nan")
+        save_file(tensors, "nan.safetensors")
+        self.expect(run, "not finite", "--model", "mlp:16", "--weights", "nan.safetensors", "--fresh", "digits")
+        self.expect(run, "do not fit", "--model", "mlp:17", "--weights", trained, "--fresh", "digits")
+        Path("junk.safetensors").write_bytes(b"junk")
+        self.expect(run, "junk", "--model", "mlp:16", "--weights", "junk.safetensors", "--fresh", "digits")
+        self.expect(run, "--fresh", "--model", "mlp:16", "--weights", trained)
+        self.expect(run, "--weights", "--model", "mlp:16", "--fresh", "digits")
+
+    @pytest.mark.parametrize(
+        ("told", "arguments"),
+        [
+            ("delta", ["--delta", "0"]),
+            ("delta", ["--delta", "1.5"]),
+            ("prior", ["--prior", "half"]),
+            ("prior", ["--prior", "split:2"]),
+            ("tried", ["--tried", "0"]),
+            ("epochs", ["--epochs", "-1"]),
+            ("seed", ["--seed", "-1"]),
+            ("method", ["--method", "magic"]),
+            ("hold-out", ["--method", "hold-out", "--prior", "init"]),
+            ("objective", ["--objective", "magic"]),
+            ("prior_std", ["--prior-std", "-1"]),
+        ],
+    )
+    def test_bad_options(self, run, told, arguments):
+        self.expect(run, told, "--model", "mlp:16", *arguments)
+
+    def test_verify_and_predict(self, run):
+        assert run("verify", "nowhere")[0] == 2
+        assert run("predict", "nowhere", "--data", "digits")[0] == 2
+        run("certify", *QUICK)
+        np.save("bad.npy", np.zeros((3, 5), dtype=np.float32))
+        code, out, err = run("predict", "truerisk-out", "--data", "bad.npy")
+        assert (code, out) == (2, "")
+        assert "shape" in err
+
+
+def test_own_network_from_a_file(run):
+    Path("net.py").write_text(NET)
+    assert run("certify", "--model", "net.py:good", "--epochs", 2, "--quiet")[0] == 0
+    code, _, err = run("verify", "truerisk-out")
+    assert code == 2
+    assert "--model" in err
+    assert run("verify", "truerisk-out", "--model", "net.py:good")[0] == 0
+    assert run("verify", "truerisk-out", "--model", "net.py:narrow")[0] == 1
+
+
+def test_data_list_and_get(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("TRUERISK_DATA", str(tmp_path / "here"))
+    code, out, _ = run("data", "list", "--json")
+    listing = json.loads(out)
+    assert code == 0
+    assert str(tmp_path / "here") in listing["folders"]
+    assert {"digits", "mnist", "cifar-10"} <= {row["name"] for row in listing["data"]}
+    assert run("data", "list")[0] == 0
+    code, out, _ = run("data", "get", "digits")
+    assert (code, bool(out)) == (0, True)
+    assert run("data", "get", "nothing-like-it")[0] == 2
