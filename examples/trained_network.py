@@ -10,11 +10,11 @@ What one learns:
 
 The same from the command line, with the two files that this script writes::
 
-    truerisk certify --model examples/trained_network.py:build --weights trained/network.safetensors \\
-        --fresh digits --trained-on trained/rows.npy --out trained/certificate
-    truerisk verify trained/certificate --model examples/trained_network.py:build
+    truerisk certify --model examples/trained_network.py:build --weights truerisk-out/trained/network.safetensors \\
+        --fresh digits --trained-on truerisk-out/trained/rows.npy --out truerisk-out/trained/certificate
+    truerisk verify truerisk-out/trained/certificate --model examples/trained_network.py:build
 
-Run it with ``python examples/trained_network.py [FOLDER]`` (default: ``trained``); it takes a few seconds.
+Run it with ``python examples/trained_network.py [FOLDER]`` (default: ``truerisk-out/trained``); it takes a few seconds.
 """
 
 import sys
@@ -71,4 +71,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "trained"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "truerisk-out/trained"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -65,9 +67,9 @@ def test_trained_module_never_becomes_the_prior(noise, memorizer, prior):
 
 def test_the_test_above_would_see_it(noise, memorizer):
     """Put the memorizer's weights in by vouching falsely: the false certificate does come out low."""
-    cert = truerisk.certify(lambda: memorizer, noise, prior="init", epochs=1, prior_std=1e-3, trust_factory=True)
+    cert = truerisk.certify(lambda: memorizer, noise, prior="init", epochs=40, prior_std=1e-3, trust_factory=True)
     assert cert.risk_bound < 0.5
-    assert any("vouch" in line or "factory" in line for line in cert.assumptions)
+    assert any("You vouch" in line for line in cert.assumptions)
 
 
 @pytest.mark.parametrize("prior", ["init", "split:0.5"])
@@ -88,6 +90,40 @@ def test_module_with_learnt_weights_outside_its_parameters_is_refused(noise):
 
     with pytest.raises(truerisk.TrueriskError, match="table"):
         truerisk.certify(Hidden(), noise, prior="init")
+
+
+def list_of_modules(net: nn.Module) -> nn.Module:
+    """Layers in a plain list: neither a state dict nor a reset reaches them."""
+
+    class Listed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = list(net)
+            self.last = nn.Linear(10, 10)
+            nn.init.eye_(self.last.weight)
+            nn.init.zeros_(self.last.bias)
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return self.last(x)
+
+    return Listed()
+
+
+def replaced_forward(net: nn.Module) -> nn.Module:
+    """A wrapper's trick: copies of the module still run the original's weights."""
+    net = copy.deepcopy(net)
+    old = net.forward
+    net.forward = lambda x: old(x)
+    return net
+
+
+@pytest.mark.parametrize("trick", [list_of_modules, replaced_forward])
+@pytest.mark.parametrize("prior", ["init", "split:0.5"])
+def test_tricks_that_once_certified_random_labels(noise, memorizer, trick, prior):
+    with pytest.raises(truerisk.TrueriskError):
+        truerisk.certify(trick(memorizer), noise, prior=prior)
 
 
 def test_fit_gets_the_priors_examples_only_and_a_fresh_network(noise, memorizer):

@@ -25,7 +25,7 @@ from truerisk.certificates.settings import (
 )
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
-from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights
+from truerisk.nets import BUILTIN, FACTORY, MODULE, Architecture, architecture, check_network, load_weights
 from truerisk.pacbayes.objectives import objective as known_objective
 
 
@@ -83,7 +83,9 @@ def certify(
         )
     loaded = load("digits" if data is None else data, data_dir)
     arch = architecture(build, loaded.input_shape, loaded.classes, trust_factory=trust_factory)
-    settings = _settings(loaded, arch, prior, delta, seed, method, fit, tried, objective, epochs, prior_std)
+    settings = _settings(
+        loaded, arch, prior, delta, seed, method, fit, trust_factory, tried, objective, epochs, prior_std
+    )
     evidence = produce(settings, loaded, arch, fit, Path(work) if work else None)
     return _finish(settings, loaded, arch, evidence)
 
@@ -96,6 +98,7 @@ def _settings(
     seed: int,
     method: str,
     fit: Fit | None,
+    trust_factory: bool,
     tried: int | None,
     objective: str,
     epochs: int | None,
@@ -125,6 +128,7 @@ def _settings(
         model=arch.name,
         model_kind=arch.kind,
         own_training=fit is not None,
+        trust_factory=trust_factory and arch.kind == FACTORY,
         objective=objective,
         prior_std=float(std),
         plans=default_plans(n_prior, len(data) - n_prior, seed, epochs),

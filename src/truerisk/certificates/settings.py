@@ -37,6 +37,7 @@ class Settings:
     model: str
     model_kind: str
     own_training: bool = False
+    trust_factory: bool = False
     objective: str = "tempered"
     prior_std: float = DATA_FREE_STD
     plans: dict[str, Plan] = field(default_factory=dict)
@@ -81,7 +82,7 @@ def default_plans(n_prior: int, n_certify: int, seed: int, epochs: int | None) -
 
     A posterior that starts at a learnt prior has little left to learn, so it gets a fifth of the epochs.
     """
-    small, large = (20, 4) if n_prior else (100, 20)
+    small, large = (20, 4) if n_prior else (100, 10)
     return {
         "prior": _plan(n_prior, 1e-3, seed, epochs or _by_size(n_prior, 100, 20)),
         "posterior": _plan(n_certify, 0.04, seed, epochs or _by_size(n_certify, small, large)),

@@ -22,8 +22,7 @@ def check_network(module: nn.Module, X: np.ndarray, classes: int) -> nn.Module:
     in eval mode, outputs of one example that depend on the others in its batch.
     """
     twin = copy.deepcopy(module).eval()
-    lazy = nn.parameter.UninitializedTensorMixin
-    if any(isinstance(t, lazy) for t in (*twin.parameters(), *twin.buffers())):
+    if any(nn.parameter.is_lazy(t) for t in (*twin.parameters(), *twin.buffers())):
         raise TrueriskError("this network can't be certified: it has lazy layers; run it once on one input first.")
     tensors = list(twin.named_parameters()) + list(twin.named_buffers())
     broken = [name for name, t in tensors if t.is_floating_point() and not bool(t.isfinite().all())]
@@ -51,7 +50,7 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
     after = module.state_dict()
     changed = [k for k, v in before.items() if not torch.allclose(v, after[k], rtol=0, atol=0, equal_nan=True)]
     if changed:
-        problems.append(f"running it in eval mode changes {', '.join(changed[:5])}")
+        problems.append(f"running it in eval mode changes {', '.join(changed[:5])}; it must only read them there")
     if finite_weights and not bool(first.isfinite().all()):
         problems.append("its outputs are not finite")
     if not torch.equal(first, logits(module, x, seed=1)):

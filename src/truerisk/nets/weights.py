@@ -34,7 +34,9 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
         ) from error
     if isinstance(content, dict) and "state_dict" in content:
         content = content["state_dict"]
-    if not isinstance(content, dict) or not all(isinstance(v, Tensor) for v in content.values()):
+    if not isinstance(content, dict) or not all(
+        isinstance(k, str) and isinstance(v, Tensor) for k, v in content.items()
+    ):
         raise TrueriskError(f"{path} holds no state dict (a mapping from names to tensors).")
     return dict(content)
 

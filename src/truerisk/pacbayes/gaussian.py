@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
+from truerisk.nets.hidden import replaced_forwards
 
 ROUNDING = 1e-13  # relative error of a float64 KL, with room to spare: see Gaussian.kl
 
@@ -30,9 +31,11 @@ class Gaussian:
     """
 
     def __init__(self, module: nn.Module, mean: Mapping[str, Tensor], std: Mapping[str, Tensor]) -> None:
-        own = [n or "the module itself" for n, m in module.named_modules() if "forward" in vars(m)]
-        if own or any(isinstance(m, torch.jit.ScriptModule) for m in module.modules()):
-            raise TrueriskError("the forward of the network was replaced or compiled; its weights can't be drawn.")
+        if replaced_forwards(module) or any(isinstance(m, torch.jit.ScriptModule) for m in module.modules()):
+            raise TrueriskError(
+                "the forward of the network was replaced or compiled, so drawn weights would not reach it; give the "
+                "plain module (for a compiled one: module._orig_mod)."
+            )
         self.module = copy.deepcopy(module).eval()
         self.mean = {name: value.detach().double().clone() for name, value in mean.items()}
         self.std = {name: value.detach().double().clone() for name, value in std.items()}
@@ -78,7 +81,7 @@ class Gaussian:
         """KL(self, other) in nats, rounded up.
 
         For one weight with means m, mu and standard deviations s, sigma, and r = s^2/sigma^2:
-        ((m - mu)^2/sigma^2 + r - 1 - ln r) / 2. A relative slack of 1e-14 of all parts is added: far more
+        ((m - mu)^2/sigma^2 + r - 1 - ln r) / 2. A relative slack of 1e-13 of all parts is added: far more
         than float64 arithmetic with pairwise summation can lose, so rounding never makes a KL smaller.
         """
         if {n: t.shape for n, t in self.mean.items()} != {n: t.shape for n, t in other.mean.items()}:

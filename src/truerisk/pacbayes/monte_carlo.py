@@ -181,5 +181,5 @@ def _precision(module: nn.Module, X: np.ndarray) -> str:
         with torch.no_grad():
             out = copy.deepcopy(module).double()(torch.from_numpy(X[:2]).double())
         return "float64" if out.dtype == torch.float64 else "float32"
-    except Exception:
+    except Exception:  # layers complain in their own ways; then float32 it is
         return "float32"
