@@ -54,7 +54,7 @@ def test_untouched_certificate_holds(made, kind):
     assert result.risk_bound == record["risk_bound"]
     assert not result.noticed
     assert result.checked
-    assert any("--retrain" in line for line in result.unchecked) == (kind in ("split", "hold-out"))
+    assert any("--retrain" in line for line in result.unchecked) == (kind != "fresh")
     assert any("your word" in line for line in result.unchecked) == (kind == "fresh")
 
 
@@ -213,6 +213,45 @@ def test_retraining_confirms_the_prior_and_finds_a_forged_one(made, tmp_path, ki
     assert any("--retrain" in line for line in told), "without training it can't be seen, and it says so"
     with pytest.raises(VerificationError, match="training again"):
         truerisk.verify(tmp_path / "forged", retrain=True)
+
+
+def test_retraining_confirms_a_data_free_certificate_and_its_floor(made, tmp_path):
+    result = truerisk.verify(made["init"], retrain=True)
+    assert not any("--retrain" in line for line in result.unchecked)
+    assert any("tested network" in line for line in result.checked)
+
+
+def test_not_a_number_is_never_the_same():
+    from truerisk.certificates.repeat import _relative_gap
+
+    one, nan = torch.ones(3), torch.tensor([1.0, float("nan"), 1.0])
+    assert _relative_gap(one, one) == 0
+    assert _relative_gap(one, nan) == _relative_gap(nan, one) == float("inf")
+    assert _relative_gap(one, one + 1e-3) == pytest.approx(1e-3, rel=0.01)
+
+
+def test_fresh_certificate_of_a_module_that_cannot_be_reset(tmp_path):
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.randn(64, 10))
+
+        def forward(self, x):
+            return x.flatten(1) @ self.w
+
+    net = Own()
+    cert = truerisk.certify(net, fresh="digits")
+    cert.save(tmp_path)
+    assert truerisk.verify(tmp_path, model=net).risk_bound == cert.risk_bound
+    with pytest.raises(truerisk.TrueriskError, match="factory"):
+        truerisk.certify(net, "digits", prior="init")
+
+
+def test_the_same_data_under_another_name_pays_the_same(made):
+    digits = load("digits")
+    cert = truerisk.certify("mlp:16", (digits.X, digits.y), epochs=1)
+    assert cert.record["settings"]["tried"] == 32
+    assert truerisk.certify("mlp:16", "mnist1d", epochs=1).record["settings"]["tried"] == 1
 
 
 def test_other_software_draws_afresh_and_says_so(made, tmp_path):

@@ -328,6 +328,7 @@ class TestBadInput:
             ("prior", ["--prior", "split:2"]),
             ("tried", ["--tried", "0"]),
             ("epochs", ["--epochs", "-1"]),
+            ("epochs", ["--epochs", "0"]),
             ("seed", ["--seed", "-1"]),
             ("method", ["--method", "magic"]),
             ("hold-out", ["--method", "hold-out", "--prior", "init"]),

@@ -2,6 +2,7 @@
 
 from truerisk.certificates.certificate import Certificate
 from truerisk.certificates.entry import certify
-from truerisk.certificates.verification import Verification, verify
+from truerisk.certificates.repeat import Verification
+from truerisk.certificates.verification import verify
 
 __all__ = ["Certificate", "Verification", "certify", "verify"]

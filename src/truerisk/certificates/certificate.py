@@ -80,6 +80,7 @@ class Certificate:
 
     @property
     def delta(self) -> float:
+        """The probability with which the certificate may be wrong."""
         return float(self.record["delta"])
 
     @property
@@ -115,7 +116,7 @@ class Certificate:
         """Read a saved certificate and check its files' hashes; ``verify`` is what checks its numbers."""
         record = read_record(folder)
         files = read_files(Path(folder), record["files"])
-        return cls(record, decode(files, stored_architecture(record, model).build(0)))
+        return cls(record, decode(files, stored_architecture(record, model).template()))
 
 
 def complete(record: dict[str, Any], settings: Settings, evidence: Evidence) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from truerisk.certificates.settings import (
 )
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
-from truerisk.nets import BUILTIN, FACTORY, MODULE, Architecture, architecture, check_network, load_weights
+from truerisk.nets import BUILTIN, FACTORY, Architecture, architecture, check_network, load_weights
 from truerisk.pacbayes.objectives import objective as known_objective
 
 
@@ -116,7 +116,7 @@ def _settings(
     std = prior_std if prior_std is not None else (LEARNT_STD if fraction else DATA_FREE_STD)
     if not 0 < std < float("inf"):
         raise TrueriskError(f"prior_std is {std}, but must be a positive number.")
-    total = (1 if tried is None else tried) * already_tried(arch.kind, data.name)
+    total = (1 if tried is None else tried) * already_tried(arch.kind, data)
     ledger(delta, total, method)  # refuses a delta or a count that makes no sense before anything is trained
     n_prior = round(fraction * len(data))
     return Settings(
@@ -158,11 +158,8 @@ def _certify_trained(
 
 
 def _trained_module(arch: Architecture, weights: str | Path | None) -> nn.Module:
-    module = arch.given if arch.kind == MODULE and arch.given is not None else arch.build(0)
+    module = arch.template()
     if weights is not None:
-        import copy
-
-        module = copy.deepcopy(module)
         load_weights(module, weights)
     return module
 

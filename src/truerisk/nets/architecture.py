@@ -36,6 +36,10 @@ class Architecture:
     build: Callable[[int], nn.Module]
     given: nn.Module | None = None
 
+    def template(self) -> nn.Module:
+        """A module to load weights into: a copy of the user's own, or a newly built one."""
+        return self.build(0) if self.given is None else copy.deepcopy(self.given)
+
 
 def architecture(
     spec: object, input_shape: Sequence[int], classes: int, *, trust_factory: bool = False
