@@ -300,7 +300,12 @@ def test_small_budgets_move_to_groups(monkeypatch):
     monkeypatch.setattr(mc, "NORMALS", 100)
     plan = plan_draws(q, X)
     assert not plan.layered
-    assert plan.size == math.ceil(30 * q.size / 100)
+    assert plan.size == math.ceil(30 / max(1, 100 // q.size))
+    tied_q, tied_X, _ = problem(build=tied)
+    monkeypatch.setattr(mc, "NORMALS", 10**9)
+    monkeypatch.setattr(mc, "NETWORKS", 15)
+    plan = plan_draws(tied_q, tied_X)
+    assert (plan.layered, plan.groups, plan.size, plan.passes) == (False, 15, 2, 1)
 
 
 def test_precision_follows_the_network():

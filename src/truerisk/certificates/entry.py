@@ -15,7 +15,6 @@ from truerisk.certificates.record import assemble, derive_facts
 from truerisk.certificates.settings import (
     DATA_FREE_STD,
     HOLD_OUT,
-    LEARNT_STD,
     METHODS,
     PAC_BAYES_KL,
     Settings,
@@ -113,9 +112,9 @@ def _settings(
         raise TrueriskError(
             "a hold-out needs examples to train on: give --prior split:FRACTION with --method hold-out."
         )
-    std = prior_std if prior_std is not None else (LEARNT_STD if fraction else DATA_FREE_STD)
-    if not 0 < std < float("inf"):
-        raise TrueriskError(f"prior_std is {std}, but must be a positive number.")
+    if prior_std is not None and not 0 < prior_std < float("inf"):
+        raise TrueriskError(f"prior_std is {prior_std}, but must be a positive number.")
+    std = DATA_FREE_STD if prior_std is None and not fraction else prior_std
     total = (1 if tried is None else tried) * already_tried(arch.kind, data)
     ledger(delta, total, method)  # refuses a delta or a count that makes no sense before anything is trained
     n_prior = round(fraction * len(data))
@@ -130,7 +129,7 @@ def _settings(
         own_training=fit is not None,
         trust_factory=trust_factory and arch.kind == FACTORY,
         objective=objective,
-        prior_std=float(std),
+        prior_std=None if std is None else float(std),
         plans=default_plans(n_prior, len(data) - n_prior, seed, epochs),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,18 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from truerisk.certificates.settings import DATA_FREE_START, HOLD_OUT, Settings, split_fraction
+from truerisk.certificates.settings import (
+    DATA_FREE_START,
+    HOLD_OUT,
+    LEARNT_EXCESS,
+    LEARNT_STDS,
+    Settings,
+    split_fraction,
+)
 from truerisk.data import Data, Split, shuffle, split
 from truerisk.errors import TrueriskError
-from truerisk.nets import Architecture, check_network
-from truerisk.pacbayes import Gaussian, fan_in_std, train_posterior
+from truerisk.nets import Architecture, check_network, count_errors
+from truerisk.pacbayes import Gaussian, fan_in_std, gibbs_risk, plan_draws, train_posterior
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import Checkpoint, fit
 
@@ -73,9 +80,23 @@ def make_prior(trainer: Trainer, parts: Split) -> Gaussian:
     """The prior: a function of seed, architecture and the prior's own examples alone."""
     settings = trainer.settings
     centre = trainer.network("prior", parts.prior) if len(parts.prior) else trainer.fresh()
+    if settings.prior_std is None:
+        return _widest_that_still_fits(centre, trainer.data.take(parts.prior), settings.seed)
     scale = fan_in_std(centre, settings.prior_std)
     prior = Gaussian.zero(centre, scale) if settings.prior == "zero" else Gaussian.around(centre, scale)
     return in_float32(prior)
+
+
+def _widest_that_still_fits(centre: nn.Module, examples: Data, seed: int) -> Gaussian:
+    """A prior around ``centre`` as wide as the prior's own examples allow; they never certify, so this is free."""
+    errors, _ = count_errors(centre, examples.X, examples.y)
+    limit = errors / len(examples) + LEARNT_EXCESS
+    for std in LEARNT_STDS:
+        prior = in_float32(Gaussian.around(centre, fan_in_std(centre, std)))
+        plan = replace(plan_draws(prior, examples.X), passes=1)
+        if gibbs_risk(prior, examples.X, examples.y, derive(seed, "width"), plan).risk <= limit:
+            break
+    return prior
 
 
 def in_float32(gaussian: Gaussian) -> Gaussian:

@@ -26,7 +26,10 @@ TUNED_ON = {
 LARGE = 10_000  # examples; fewer are trained on in smaller batches and more epochs
 DATA_FREE_STD = 4.0  # width of a data-free prior, in units of 1/sqrt(fan_in)
 DATA_FREE_START = 0.5  # where a posterior's widths start, in units of a data-free prior's: wider starts get stuck
-LEARNT_STD = 0.1  # width of a prior that was trained on its own split, in the same units
+# Widths to choose from, in the same units, for a prior that was trained on its own split: the widest whose noise
+# raises the error on the prior's own examples by at most this much. Looking at these examples is free.
+LEARNT_STDS = (0.1, 0.05, 0.025, 0.0125, 0.006, 0.003)
+LEARNT_EXCESS = 0.002
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Settings:
     own_training: bool = False
     trust_factory: bool = False
     objective: str = "tempered"
-    prior_std: float = DATA_FREE_STD
+    prior_std: float | None = None  # None: chosen from LEARNT_STDS on the prior's own examples
     plans: dict[str, Plan] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:

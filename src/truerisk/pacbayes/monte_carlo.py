@@ -29,6 +29,7 @@ from truerisk.pacbayes.stochastic import Normal, NotPerExample, StochasticNetwor
 TRIALS = 1_000_000  # enough that Monte Carlo costs a certificate almost nothing
 NORMALS = 1_000_000_000  # drawn numbers that a certificate may take (about 15 s)
 PRODUCTS = 30_000_000_000  # multiplications by weights that it may take (a few seconds)
+NETWORKS = 20_000  # whole networks that it may draw, one after the other (some 30 s)
 CHUNK_NUMBERS = 4_000_000  # drawn numbers held in memory at once
 CHUNK_ROWS = 8_000
 
@@ -76,9 +77,10 @@ def plan_draws(gaussian: Gaussian, X: np.ndarray) -> DrawPlan:
         passes = max(1, min(TRIALS // n, NORMALS // (n * numbers), PRODUCTS // (n * weights)))
         chunk = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // numbers))
         return DrawPlan(n, n, 1, passes, chunk, precision, layered=True)
-    size = max(1, math.ceil(n * weights / NORMALS))
+    networks = max(1, min(NETWORKS, NORMALS // weights))
+    size = math.ceil(n / networks)
     groups = math.ceil(n / size)
-    passes = max(1, min(TRIALS // n, NORMALS // (groups * weights), PRODUCTS // (n * weights)))
+    passes = max(1, min(TRIALS // n, networks // groups, PRODUCTS // (n * weights)))
     return DrawPlan(n, groups, size, passes, size, precision, layered=False)
 
 

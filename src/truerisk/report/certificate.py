@@ -209,7 +209,8 @@ def _prior(settings: dict[str, Any], hold_out: bool) -> str:
         how = "trained"
     if hold_out:
         return f"{settings['prior']}: {how}, on its own examples only"
-    width = f"width {settings['prior_std']:g}/√fan-in"
+    std = settings["prior_std"]
+    width = "width chosen on its own examples" if std is None else f"width {std:g}/√fan-in"
     centre = {
         "zero": "a Gaussian around zero",
         "init": "a Gaussian around the seeded initialization",
