@@ -294,6 +294,44 @@ def rewrite_with_errors(folder, extra):
     (folder / "certificate.json").write_text(json.dumps(record))
 
 
+# What enters no bound, so that nothing contradicts an edit: versions, how long the posterior was trained, and for
+# hold-out certificates the settings of PAC-Bayes.
+FREE = ("version", "software", "settings/plans", "settings/objective", "settings/prior_std", "settings/trust_factory")
+
+
+def leaves(value, path=()):
+    """The path of every value inside nested JSON, containers included."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*path, key)
+        yield from leaves(inner, (*path, key))
+
+
+@pytest.mark.parametrize("kind", ["hold-out", "fresh"])
+@pytest.mark.parametrize("junk", [None, "x", -1, [], {}, 1e300, True])
+def test_no_field_can_be_replaced(made, tmp_path, kind, junk):
+    """Every single value of certificate.json, replaced by something else: one clear error, never a crash."""
+    folder = tmp_path / "copy"
+    shutil.copytree(made[kind], folder)
+    original = (folder / "certificate.json").read_text()
+    survivors = []
+    for path in leaves(json.loads(original)):
+        record = json.loads(original)
+        place = record
+        for key in path[:-1]:
+            place = place[key]
+        if place[path[-1]] == junk and type(place[path[-1]]) is type(junk):
+            continue
+        place[path[-1]] = junk
+        (folder / "certificate.json").write_text(json.dumps(record))
+        try:
+            truerisk.verify(folder, model=model_of(kind))
+            survivors.append("/".join(map(str, path)))
+        except truerisk.TrueriskError:
+            pass
+    assert [path for path in survivors if not path.startswith(FREE)] == []
+
+
 def test_code_that_only_the_certificate_names_is_never_run(made, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(made["split"], folder)

@@ -140,11 +140,15 @@ def read_record(folder: str | Path) -> dict[str, Any]:
         record = json.loads(path.read_bytes())
     except (ValueError, UnicodeDecodeError) as error:
         raise VerificationError(f"{path} is not JSON ({error}).") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    if not isinstance(record, dict) or type(record.get("format")) is not int or record["format"] != FORMAT:
         raise VerificationError(f"{path} is not a truerisk certificate of format {FORMAT}.")
     missing = [k for k in ("settings", "files", "data", "model", "software") if not isinstance(record.get(k), dict)]
     if missing:
         raise VerificationError(f"{path} has no field {', '.join(missing)}.")
+    shape = record["data"].get("input_shape")
+    sizes = [*(shape if isinstance(shape, list) else [None]), record["data"].get("classes")]
+    if not all(type(size) is int and size > 0 for size in sizes):
+        raise VerificationError(f"{path} does not say the shape of the inputs and the number of classes.")
     return record
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from truerisk.certificates.ledger import ledger
 from truerisk.data import Data
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN
@@ -32,6 +33,22 @@ LEARNT_STDS = (0.1, 0.05, 0.025, 0.0125, 0.006, 0.003)
 LEARNT_EXCESS = 0.002
 
 
+TYPES = {
+    "method": str,
+    "prior": str,
+    "delta": float,
+    "seed": int,
+    "tried": int,
+    "model": str,
+    "model_kind": str,
+    "own_training": bool,
+    "trust_factory": bool,
+    "objective": str,
+    "prior_std": float | None,
+    "plans": dict,
+}
+
+
 @dataclass(frozen=True)
 class Settings:
     """The choices behind one certificate, as plain values."""
@@ -54,10 +71,17 @@ class Settings:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Settings:
+        """The inverse of ``record``; every value must have the type it was written with."""
+        wrong = [name for name, kind in TYPES.items() if not isinstance(record.get(name), kind)]
+        wrong += [n for n in ("seed", "tried") if isinstance(record.get(n), bool)]
+        if wrong or record["method"] not in METHODS:
+            raise TrueriskError(f"the settings of the certificate are not readable ({', '.join(wrong) or 'method'}).")
         try:
             plans = {name: Plan(**plan) for name, plan in record["plans"].items()}
-            return cls(**{**record, "plans": plans})
-        except (KeyError, TypeError, AttributeError) as error:
+            settings = cls(**{**record, "plans": plans})
+            ledger(settings.delta, settings.tried, settings.method)
+            return settings
+        except (TypeError, AttributeError) as error:
             raise TrueriskError(f"the settings of the certificate are not readable ({error}).") from error
 
 
