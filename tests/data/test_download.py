@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from truerisk.data import download as download_module
 from truerisk.data import fetch, folders, load
-from truerisk.data.download import MD5, download, encode_idx, write
+from truerisk.data.download import MD5, download, encode_idx
 from truerisk.data.places import find
 from truerisk.data.readers import read_idx
 from truerisk.errors import TrueriskError
@@ -123,20 +123,6 @@ def test_a_folder_that_cannot_be_made_is_passed_over(monkeypatch, alone):
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(alone / "file"))
     with pytest.raises(TrueriskError, match="can be written to"):
         download("mnist", data_dir=alone / "file")
-
-
-def test_write_leaves_no_half_written_file(monkeypatch, tmp_path):
-    path = tmp_path / "data.bin"
-    write(path, b"old")
-
-    def fail(self, target):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("pathlib.Path.replace", fail)
-    with pytest.raises(TrueriskError, match="No space left on device"):
-        write(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["data.bin"]
 
 
 def test_encode_idx_is_read_back(tmp_path):

@@ -9,11 +9,13 @@ import sys
 import textwrap
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from truerisk.errors import TrueriskError
 from truerisk.training import Checkpoint, Plan, checkpoint, run
 
 KEY = {"run": 1}
@@ -230,12 +232,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     train(tmp_path / "c.pt")
     before = (tmp_path / "c.pt").read_bytes()
 
-    def broken(content, path):
-        path.write_bytes(b"half")
+    def broken(path, content):
+        with path.open("wb") as file:
+            file.write(content[: len(content) // 2])
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(torch, "save", broken)
+    monkeypatch.setattr(Path, "write_bytes", broken)
     module, _, _ = problem()
-    with pytest.raises(OSError, match="space"):
+    with pytest.raises(TrueriskError, match="space"):
         Checkpoint(tmp_path / "c.pt", KEY).save(module, torch.optim.Adam(module.parameters()), 1, [0.0], force=True)
     assert (tmp_path / "c.pt").read_bytes() == before

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from truerisk._version import __version__
+from truerisk.atomic import write_atomically
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.files import (
     CERTIFICATE,
@@ -22,7 +23,6 @@ from truerisk.certificates.files import (
     read_files,
     sha256,
     to_json,
-    write_atomically,
 )
 from truerisk.certificates.settings import Settings
 from truerisk.errors import TrueriskError, VerificationError

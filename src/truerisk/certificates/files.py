@@ -1,11 +1,10 @@
-"""The files of a certificate: written beside, then renamed; read without running anything."""
+"""The files of a certificate: their content, their hashes; read without running anything."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,6 @@ from truerisk.errors import VerificationError
 from truerisk.pacbayes import Gaussian
 
 CERTIFICATE = "certificate.json"
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Either the whole file under its final name, or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def encode(evidence: Evidence) -> dict[str, bytes]:

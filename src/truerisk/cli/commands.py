@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from truerisk import progress
+from truerisk.atomic import write_atomically
 from truerisk.cli import show
 from truerisk.errors import TrueriskError, VerificationError
 
@@ -67,7 +68,6 @@ def predict(
 ) -> None:
     """Labels to standard output or a file; the error rate too where the data has labels."""
     from truerisk.certificates import Certificate
-    from truerisk.certificates.files import write_atomically
     from truerisk.data import load_inputs
 
     X, y = load_inputs(data, data_dir)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from truerisk.atomic import write_atomically
 from truerisk.data.openml import fetch_bunch
 from truerisk.data.places import CIFAR_FILES, KNOWN, PARTS, file_names, folders
 from truerisk.errors import TrueriskError
@@ -59,24 +60,10 @@ def download(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
             )
     for file, content in files.items():
         if file.endswith(".bin"):
-            write(target / file, content)
+            write_atomically(target / file, content)
         else:
-            write(target / f"{file}.gz", gzip.compress(content, compresslevel=6, mtime=0))
+            write_atomically(target / f"{file}.gz", gzip.compress(content, compresslevel=6, mtime=0))
     return target
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write under a temporary name, then rename, so that no half-written file is ever found."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        raise TrueriskError(
-            f"{path} cannot be written ({error.strerror}); free some space or choose a folder."
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def encode_idx(array: np.ndarray) -> bytes:

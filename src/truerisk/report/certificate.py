@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from truerisk.certificates.files import write_atomically
+from truerisk.atomic import write_atomically
 from truerisk.certificates.ledger import exact
 from truerisk.certificates.sentences import percent
 from truerisk.certificates.settings import HOLD_OUT

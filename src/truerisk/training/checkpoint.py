@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+
+from truerisk.atomic import write_atomically
 
 SAVE_EVERY = 5.0  # seconds; short runs never write
 
@@ -51,8 +53,6 @@ class Checkpoint:
         """Write the state after ``epoch`` epochs, unless the last write was under five seconds ago."""
         if not force and time.monotonic() - self._last < SAVE_EVERY:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(self.path.name + ".tmp")
         content = {
             "key": self.key,
             "epoch": epoch,
@@ -60,6 +60,7 @@ class Checkpoint:
             "holder": holder.state_dict(),
             "optimizer": optimizer.state_dict(),
         }
-        torch.save(content, temporary)
-        os.replace(temporary, self.path)
+        buffer = io.BytesIO()
+        torch.save(content, buffer)
+        write_atomically(self.path, buffer.getvalue())
         self._last = time.monotonic()
