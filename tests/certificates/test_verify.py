@@ -221,6 +221,18 @@ def test_retraining_confirms_a_data_free_certificate_and_its_floor(made, tmp_pat
     assert any("tested network" in line for line in result.checked)
 
 
+def test_retraining_uses_the_threads_of_the_certificate(made, tmp_path):
+    """Sums over threads round in their own way; what is compared bit for bit must use as many."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(before + 1)
+        truerisk.certify("mlp:16", "digits", epochs=2).save(tmp_path)
+    finally:
+        torch.set_num_threads(before)
+    assert not truerisk.verify(tmp_path, retrain=True).noticed
+    assert torch.get_num_threads() == before
+
+
 def test_not_a_number_is_never_the_same():
     from truerisk.certificates.repeat import _relative_gap
 

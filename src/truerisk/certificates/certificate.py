@@ -126,9 +126,14 @@ def complete(record: dict[str, Any], settings: Settings, evidence: Evidence) -> 
     return {"format": FORMAT, **record, **extra}
 
 
-def software() -> dict[str, str]:
+def software() -> dict[str, str | int]:
     """What may change the last digit of a float, or the stream of random numbers."""
-    return {"torch": torch.__version__, "numpy": np.__version__, "machine": platform.machine()}
+    return {
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+    }
 
 
 def read_record(folder: str | Path) -> dict[str, Any]:

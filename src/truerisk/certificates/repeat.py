@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from truerisk.certificates.certificate import software
@@ -18,6 +21,7 @@ from truerisk.nets import Architecture
 from truerisk.pacbayes import DrawPlan, Gaussian, GibbsEstimate, gibbs_risk
 
 RETRAINED_SAME = 1e-4  # relative difference of retrained weights that another machine's rounding explains
+MOST_THREADS = 256
 SIGMAS = 4.0  # two honest counts differ by more with probability 6e-5
 
 
@@ -45,7 +49,8 @@ class Case:
     @property
     def same_software(self) -> bool:
         """The versions that the certificate was made with are those that run now."""
-        return bool(self.record["software"] == software())
+        claimed, mine = self.record["software"], software()
+        return all(claimed.get(key) == mine[key] for key in ("torch", "numpy", "machine"))
 
 
 def check_origin(case: Case, retrain: bool, fit: Fit | None) -> None:
@@ -64,12 +69,24 @@ def check_origin(case: Case, retrain: bool, fit: Fit | None) -> None:
     elif settings.own_training and fit is None:
         raise TrueriskError("this certificate's network was trained by your own function: give verify(..., fit=...).")
     trainer = Trainer(settings, case.data, case.arch, fit if settings.own_training else None)
-    if evidence.prior is not None and (data_free or retrain):
-        _same_tensors(case, "prior", _tensors(evidence.prior), _tensors(make_prior(trainer, parts)))
-    if retrain and (data_free or settings.method == HOLD_OUT):
-        role, rows = ("floor", floor_split(settings, len(case.data))[0]) if data_free else ("prior", parts.prior)
-        again = trainer.network(role, rows).state_dict()
-        _same_tensors(case, "tested network", evidence.network.state_dict(), again)
+    with _threads(case.record["software"].get("threads")):
+        if evidence.prior is not None and (data_free or retrain):
+            _same_tensors(case, "prior", _tensors(evidence.prior), _tensors(make_prior(trainer, parts)))
+        if retrain and (data_free or settings.method == HOLD_OUT):
+            role, rows = ("floor", floor_split(settings, len(case.data))[0]) if data_free else ("prior", parts.prior)
+            again = trainer.network(role, rows).state_dict()
+            _same_tensors(case, "tested network", evidence.network.state_dict(), again)
+
+
+@contextmanager
+def _threads(claimed: Any) -> Iterator[None]:
+    """As many threads as the certificate was made with: sums over threads round in their own way."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(claimed if type(claimed) is int and 1 <= claimed <= MOST_THREADS else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _tensors(gaussian: Gaussian) -> dict[str, Tensor]:
@@ -82,7 +99,7 @@ def _same_tensors(case: Case, what: str, stored: dict[str, Tensor], again: dict[
     if gap > (0.0 if case.same_software else RETRAINED_SAME):
         raise VerificationError(
             f"the {what} is not the one that training again from seed {case.settings.seed} gives (relative difference "
-            f"{gap:.2g})."
+            f"{gap:.2g}); on other hardware rounding alone can grow to that, so repeat it where it was made."
         )
     if gap > 0:
         case.result.noticed.append(f"this machine's rounding changes the {what}'s weights by {gap:.1g} (relative)")
