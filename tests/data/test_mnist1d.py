@@ -20,16 +20,16 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def test_part():
+def second_part():
     return load("mnist1d:test")
 
 
-def test_shape_and_source(data, test_part):
-    assert data.X.shape == test_part.X.shape == (5000, 40)
+def test_shape_and_source(data, second_part):
+    assert data.X.shape == second_part.X.shape == (5000, 40)
     assert data.classes == 10
     assert data.source == data.name == "mnist1d"
-    assert test_part.source == "mnist1d:test"
-    assert data.sha256 != test_part.sha256
+    assert second_part.source == "mnist1d:test"
+    assert data.sha256 != second_part.sha256
 
 
 def test_the_draws_are_pinned(data):
@@ -45,10 +45,10 @@ def test_deterministic_by_seed_and_nested_in_n(data):
     assert not np.array_equal(generate_mnist1d(50, seed=2).X, few.X)
 
 
-def test_classes_are_uniform_but_not_balanced(data, test_part):
+def test_classes_are_uniform_but_not_balanced(data, second_part):
     # Chi-squared tests with a false-alarm rate of 1e-6 each; exactly balanced classes, which would mean
     # dependent labels, have probability below 1e-15 under independent draws.
-    for part in (data, test_part):
+    for part in (data, second_part):
         assert stats.chisquare(part.counts).pvalue > 1e-6
         assert len(set(part.counts)) > 1
 
