@@ -124,6 +124,8 @@ def replaced_forward(net: nn.Module) -> nn.Module:
 def test_tricks_that_once_certified_random_labels(noise, memorizer, trick, prior):
     with pytest.raises(truerisk.TrueriskError):
         truerisk.certify(trick(memorizer), noise, prior=prior)
+    with pytest.raises(truerisk.TrueriskError):  # nor by a factory that wraps it
+        truerisk.certify(lambda: trick(memorizer), noise, prior=prior)
 
 
 def test_fit_gets_the_priors_examples_only_and_a_fresh_network(noise, memorizer):
@@ -172,3 +174,10 @@ def sample(rng, n):
 
 def line() -> nn.Module:
     return nn.Linear(2, 2)
+
+
+def test_double_precision_is_refused_for_training_and_fine_for_fresh_data():
+    data = sample(np.random.default_rng(1), 60)
+    with pytest.raises(truerisk.TrueriskError, match="float32"):
+        truerisk.certify(lambda: line().double(), data)
+    assert truerisk.certify(line().double(), fresh=data).risk_bound <= 1

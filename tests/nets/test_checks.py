@@ -162,3 +162,9 @@ def test_lazy_layers_are_one_clear_error():
         module = nn.Sequential(nn.LazyLinear(5), nn.Linear(5, 3))
     with pytest.raises(TrueriskError):
         check_network(module, X, 3)
+
+
+def test_a_network_in_double_precision_is_fed_doubles():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)).double()
+    X = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
+    assert check_network(net, X, 3)[1].weight.dtype == torch.float64

@@ -29,7 +29,7 @@ from truerisk.certificates.settings import (
 )
 from truerisk.data import Data, Split, shuffle, split
 from truerisk.errors import TrueriskError
-from truerisk.nets import Architecture, check_network, count_errors
+from truerisk.nets import Architecture, check_network, count_errors, precision
 from truerisk.pacbayes import Gaussian, fan_in_std, gibbs_risk, plan_draws, train_posterior
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import Checkpoint, fit
@@ -118,6 +118,11 @@ class Trainer:
     def fresh(self) -> nn.Module:
         """A network with seeded initial weights; never the weights of a module the user handed over."""
         module = self.arch.build(derive(self.settings.seed, "init"))
+        if precision(module) != torch.float32:
+            raise TrueriskError(
+                f"the network is in {precision(module)}, but training is in float32; build it in float32 (what is "
+                "certified is computed in float64 all the same)."
+            )
         check_network(module, self.data.X, self.data.classes)
         return module
 

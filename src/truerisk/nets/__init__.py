@@ -3,7 +3,7 @@
 from truerisk.nets.architecture import BUILTIN, FACTORY, MODULE, Architecture, architecture
 from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
-from truerisk.nets.evaluate import count_errors, margins, predict_labels, wrong_and_close
+from truerisk.nets.evaluate import count_errors, margins, precision, predict_labels, wrong_and_close
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.nets.weights import load_weights, read_weights
 
@@ -20,6 +20,7 @@ __all__ = [
     "load_weights",
     "margins",
     "mlp",
+    "precision",
     "predict_labels",
     "read_weights",
     "reinitialized",

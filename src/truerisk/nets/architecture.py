@@ -17,6 +17,7 @@ from torch import nn
 
 from truerisk.errors import TrueriskError
 from truerisk.nets.builtin import builtin, default_name
+from truerisk.nets.hidden import hidden_numbers, replaced_forwards
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.seeds import derive, seeded_globals
 
@@ -85,7 +86,15 @@ def _from_factory(
 
 def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None:
     """Weights that ignore the seed and are not constant were computed somewhere: maybe from the data."""
-    one, two = (dict(build(derive(seed, "probe")).named_parameters()) for seed in (0, 1))
+    module = build(derive(0, "probe"))
+    hidden = hidden_numbers(module) + replaced_forwards(module)
+    if hidden:
+        raise TrueriskError(
+            f"what the factory {name} builds keeps numbers outside its parameters and buffers ({', '.join(hidden)}); "
+            "register them (nn.ModuleList, register_buffer), so that they can be checked and saved, or vouch with "
+            "trust_factory=True (--trust-factory) that they never saw this data."
+        )
+    one, two = dict(module.named_parameters()), dict(build(derive(1, "probe")).named_parameters())
     again = dict(build(derive(0, "probe")).named_parameters())
     if one.keys() != again.keys() or not all(torch.equal(w, again[k]) for k, w in one.items()):
         raise TrueriskError(f"the factory {name} gives other weights each time; use torch's random numbers only.")

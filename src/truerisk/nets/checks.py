@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
+from truerisk.nets.evaluate import precision
 from truerisk.seeds import seeded_globals
 
 PROBE = 16  # examples that the checks run on
@@ -27,7 +28,8 @@ def check_network(module: nn.Module, X: np.ndarray, classes: int) -> nn.Module:
     tensors = list(twin.named_parameters()) + list(twin.named_buffers())
     broken = [name for name, t in tensors if t.is_floating_point() and not bool(t.isfinite().all())]
     problems = [f"its weights are not finite ({', '.join(broken[:5])})"] if broken else []
-    problems += _output_problems(twin, torch.from_numpy(X[:PROBE]), classes, finite_weights=not broken)
+    x = torch.from_numpy(X[:PROBE]).to(precision(twin))
+    problems += _output_problems(twin, x, classes, finite_weights=not broken)
     if problems:
         raise TrueriskError(f"this network can't be certified: {'; '.join(problems)}.")
     return twin

@@ -42,8 +42,13 @@ def predict_labels(module: nn.Module, X: np.ndarray) -> np.ndarray:
     return np.concatenate([logits.argmax(dim=1).numpy() for _, logits in _logits(module, X)])
 
 
+def precision(module: nn.Module) -> torch.dtype:
+    """The dtype in which a module wants its inputs: that of its first parameter."""
+    return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
+
+
 def _logits(module: nn.Module, X: np.ndarray):  # type: ignore[no-untyped-def]
-    dtype = next((p.dtype for p in module.parameters()), torch.float32)
+    dtype = precision(module)
     with torch.no_grad():
         for start in range(0, len(X), ROWS):
             rows = slice(start, start + ROWS)
