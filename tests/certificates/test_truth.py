@@ -181,3 +181,15 @@ def test_double_precision_is_refused_for_training_and_fine_for_fresh_data():
     with pytest.raises(truerisk.TrueriskError, match="float32"):
         truerisk.certify(lambda: line().double(), data)
     assert truerisk.certify(line().double(), fresh=data).risk_bound <= 1
+
+
+def test_copies_across_the_split_are_told():
+    X, y = sample(np.random.default_rng(2), 60)
+    twice = (np.concatenate([X, X]), np.concatenate([y, y]))
+    cert = truerisk.certify(line, twice, method="hold-out", epochs=1)
+    parts = cert.evidence.parts
+    copies = len(set((parts.prior % 60).tolist()) & set((parts.certify % 60).tolist()))
+    assert copies > 10
+    assert f"{copies} certifying examples also occur among the prior's examples" in " ".join(cert.record["warnings"])
+    without = truerisk.certify(line, (X, y), method="hold-out", epochs=1).record["warnings"]
+    assert not any("also occur" in line for line in without)
