@@ -59,8 +59,8 @@ def certify(
     * ``fresh=data``: certify the module as it is (or with ``weights`` from a file) on data it never saw.
       ``trained_on`` (indices or data) is checked for overlap.
     * ``tried``: how many configurations (network, prior, seed) were compared on this data, this one
-      included. Each gets an equal share of ``delta``. (The built-in networks were chosen with a look at digits
-      and MNIST; there each of your configurations counts 32 times.)
+      included. Each gets an equal share of ``delta``. (The built-in networks were chosen with a look at digits,
+      MNIST and Fashion-MNIST; there each of your configurations counts 32 times.)
     * ``work``: a folder for checkpoints; the same call goes on where a killed one was.
 
     >>> cert = certify("mlp:16", "digits", epochs=2)

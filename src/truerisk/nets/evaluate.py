@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -47,7 +49,7 @@ def precision(module: nn.Module) -> torch.dtype:
     return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
 
 
-def _logits(module: nn.Module, X: np.ndarray):  # type: ignore[no-untyped-def]
+def _logits(module: nn.Module, X: np.ndarray) -> Iterator[tuple[slice, Tensor]]:
     dtype = precision(module)
     with torch.no_grad():
         for start in range(0, len(X), ROWS):

@@ -133,9 +133,7 @@ def _normal(seed: int, chunk: int, dtype: torch.dtype) -> Normal:
 
 
 def _forward(gaussian: Gaussian, layered: bool, dtype: torch.dtype) -> Callable[[Tensor, Normal], Tensor]:
-    module = copy.deepcopy(gaussian.module).to(dtype)
-    mean = {name: value.to(dtype) for name, value in gaussian.mean.items()}
-    std = {name: value.to(dtype) for name, value in gaussian.std.items()}
+    module, mean, std = _cast(gaussian, dtype)
     if layered:
         network = StochasticNetwork(module, exact=True)
 
@@ -154,6 +152,13 @@ def _forward(gaussian: Gaussian, layered: bool, dtype: torch.dtype) -> Callable[
     return whole
 
 
+def _cast(gaussian: Gaussian, dtype: torch.dtype) -> tuple[nn.Module, dict[str, Tensor], dict[str, Tensor]]:
+    """A copy of the network, the means and the standard deviations in ``dtype``."""
+    mean = {name: value.to(dtype) for name, value in gaussian.mean.items()}
+    std = {name: value.to(dtype) for name, value in gaussian.std.items()}
+    return copy.deepcopy(gaussian.module).to(dtype), mean, std
+
+
 def _numbers_per_example(gaussian: Gaussian, X: np.ndarray, precision: str) -> int | None:
     """Random numbers that one example takes layer by layer; None where that can't be exact."""
     dtype = getattr(torch, precision)
@@ -166,10 +171,8 @@ def _numbers_per_example(gaussian: Gaussian, X: np.ndarray, precision: str) -> i
         return torch.zeros(shape, dtype=dtype)
 
     try:
-        module = copy.deepcopy(gaussian.module).to(dtype)
+        module, mean, std = _cast(gaussian, dtype)
         network = StochasticNetwork(module, exact=True)
-        mean = {name: value.to(dtype) for name, value in gaussian.mean.items()}
-        std = {name: value.to(dtype) for name, value in gaussian.std.items()}
         network.probe(x, mean, std)
         network(x, mean, std, counting)
     except NotPerExample:

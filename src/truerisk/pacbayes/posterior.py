@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -75,19 +77,18 @@ def train_posterior(
     return Gaussian(prior.module, mean, std), history
 
 
-def _training_forward(module: nn.Module, weights: _Weights, X: Tensor):  # type: ignore[no-untyped-def]
+def _training_forward(module: nn.Module, weights: _Weights, X: Tensor) -> Callable[[Tensor], Tensor]:
     """Local reparameterization where layers allow it; one drawn network per batch where they don't."""
     try:
         network = StochasticNetwork(module, exact=False)
         mean, std = weights.moments()
         network.probe(X, mean, std)
     except NotPerExample:
-        template = module
 
         def whole(x: Tensor) -> Tensor:
             mean, std = weights.moments()
             drawn = {n: mean[n] + std[n] * torch.randn_like(std[n]) for n in mean}
-            return functional_call(template, drawn, (x,))
+            return functional_call(module, drawn, (x,))
 
         return whole
 
