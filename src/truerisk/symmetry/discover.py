@@ -1,0 +1,161 @@
+"""From a network to its rescaling group: walk over the graph, collect equations, solve them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, fx, nn
+
+from truerisk.symmetry.check import check_symmetry
+from truerisk.symmetry.graph import Graph, capture, operation, shape_of, spoken
+from truerisk.symmetry.group import Part, Symmetry
+from truerisk.symmetry.rules import RULES
+from truerisk.symmetry.system import System
+from truerisk.symmetry.tracer import NONE, Flow, Known, Move, Trace, Value, Weight, operands
+
+
+def find_symmetry(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], check: bool = True) -> Symmetry:
+    """The rescalings of a network: which weights can be multiplied by what without a change of its function.
+
+    ``example_input`` gives the shape (and the kind) of an input. What is not understood is held at 0 and
+    listed in ``.pinned``. With ``check``, a random rescaling is applied in float64 and every
+    operation's result is compared with what its rule says; a mismatch is an error that names the operation.
+
+    >>> net = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    >>> find_symmetry(net, torch.zeros(1, 3)).dim
+    5
+    """
+    graph = capture(model, example_input)
+    trace, values = follow(graph)
+    parts = _settle(trace)
+    shapes = {name: t.shape for name, t in (*graph.module.named_parameters(), *graph.module.named_buffers())}
+    symmetry = Symmetry(_without_idle(trace.system, parts), parts, trace.pins, shapes)
+    if check:
+        check_symmetry(graph, symmetry, values)
+    return symmetry
+
+
+def _without_idle(system: System, parts: list[Part]) -> System:
+    """Hold what moves no weight at all (the log-scale of a block of zeros, say): it is no freedom."""
+    still = system.copy()
+    for part in parts:
+        still.equate(part.terms)
+    idle = still.solve().free
+    if len(idle):
+        system.tie(torch.from_numpy(idle), NONE)
+    return system
+
+
+def follow(graph: Graph) -> tuple[Trace, dict[fx.Node, Any]]:
+    """Walk over the graph with labels in place of numbers."""
+    trace = Trace()
+    entering: dict[fx.Node, Any] = {}
+    tensors = dict(graph.module.named_parameters()) | dict(graph.module.named_buffers())
+    for node, name in graph.parameters.items():
+        shape = tensors[name].shape
+        entering[node] = Weight(name, torch.arange(shape.numel()).reshape(shape))
+    for node, name in graph.buffers.items():
+        entering[node] = Known(tensors[name].detach(), settled=False, name=name)
+    for node, tensor in graph.constants.items():
+        entering[node] = Known(tensor, settled=True)
+    for node in graph.inputs:
+        entering[node] = _wrap(NONE, shape_of(node))
+
+    def apply(node: fx.Node, args: Any, kwargs: Any) -> Any:
+        trace.node = node
+        given = list(operands((args, kwargs)))
+        if all(isinstance(value, Known) for value in given):
+            return _constant(node, args, kwargs, settled=all(v.settled for v in given if isinstance(v, Known)))
+        rule = RULES.get(operation(node))
+        result = rule(trace, *args, **kwargs) if rule else _not_understood(trace, given)
+        return _wrap(result, shape_of(node))
+
+    values = graph.walk(entering, apply)
+    for node in graph.outputs:
+        trace.node = node
+        for value in operands(values[node]):
+            trace.system.tie(trace.labels(value), NONE)
+    return trace, values
+
+
+def _not_understood(trace: Trace, given: list[Value]) -> Tensor:
+    """Whatever it does: hold everything that enters; what leaves is at log-scale 0."""
+    assert trace.node is not None
+    why = f"the operation {spoken(trace.node)} is not understood"
+    for value in given:
+        if isinstance(value, Weight):
+            trace.freeze(value, why)
+        else:
+            trace.pin(trace.labels(value), why)
+    return NONE
+
+
+def _constant(node: fx.Node, args: Any, kwargs: Any, settled: bool) -> Any:
+    """What depends on no input and no parameter is computed."""
+    assert callable(node.target)
+    plain = fx.node.map_aggregate((args, kwargs), lambda v: v.tensor if isinstance(v, Known) else v)
+    with torch.no_grad():
+        result = node.target(*plain[0], **plain[1])  # type: ignore[index]
+    return fx.node.map_aggregate(result, lambda v: Known(v, settled) if isinstance(v, Tensor) else v)
+
+
+def _wrap(result: Any, shape: Any) -> Any:
+    """Labels with as many axes as the tensor has; parameters on their way stay as they are."""
+    if not isinstance(shape, torch.Size):
+        parts = result if isinstance(result, list | tuple) else [result] * len(shape)
+        return [_wrap(part, one) for part, one in zip(parts, shape, strict=True)]
+    if isinstance(result, Weight):
+        return result
+    return Flow(result.reshape((1,) * (len(shape) - result.ndim) + result.shape), shape)
+
+
+def _settle(trace: Trace) -> list[Part]:
+    """A parameter used twice moves in one way: keep one move for each of its entries, equate the others to it."""
+    uses: dict[str, list[Move]] = defaultdict(list)
+    for move in trace.moves:
+        uses[move.name].append(_without_repeats(trace, move))
+    parts = []
+    for name, moves in uses.items():
+        for later, move in enumerate(moves):
+            left = move
+            for earlier in moves[:later]:
+                left = _equate(trace, earlier, left)
+            if left.index.numel():
+                identity = torch.equal(left.index.reshape(-1), torch.arange(left.index.numel()))
+                parts.append(Part(name, left.index.shape, None if identity else left.index.reshape(-1), left.terms))
+    return parts
+
+
+def _without_repeats(trace: Trace, move: Move) -> Move:
+    """A parameter that was expanded appears in several places at once."""
+    flat = move.index.reshape(-1)
+    if move.index.is_contiguous() or len(flat) == len(torch.unique(flat)):
+        return move
+    _, first, inverse = np.unique(flat.numpy(), return_index=True, return_inverse=True)
+    original = torch.from_numpy(first)[torch.from_numpy(inverse)]
+    for_all = [(c, labels.expand(move.index.shape).reshape(-1)) for c, labels in move.terms]
+    trace.system.equate([*for_all, *((-c, labels[original]) for c, labels in for_all)])
+    return _picked(move, torch.from_numpy(first))
+
+
+def _equate(trace: Trace, one: Move, other: Move) -> Move:
+    """Both are the same wherever they touch the same entries; gives what of the other is left."""
+    if one.index.shape == other.index.shape and torch.equal(one.index, other.index):
+        trace.system.equate([*one.terms, *((-c, labels) for c, labels in other.terms)])
+        return _picked(other, torch.zeros(0, dtype=torch.int64))
+    flat = other.index.reshape(-1).numpy()
+    shared, at_one, at_other = np.intersect1d(one.index.reshape(-1).numpy(), flat, return_indices=True)
+    if not len(shared):
+        return other
+    mine, theirs = _picked(one, torch.from_numpy(at_one)), _picked(other, torch.from_numpy(at_other))
+    trace.system.equate([*mine.terms, *((-c, labels) for c, labels in theirs.terms)])
+    return _picked(other, torch.from_numpy(np.flatnonzero(~np.isin(flat, shared))))
+
+
+def _picked(move: Move, at: Tensor) -> Move:
+    """Some entries of a move, in a row."""
+    terms = tuple((c, labels.expand(move.index.shape).reshape(-1)[at]) for c, labels in move.terms)
+    return Move(move.name, move.index.reshape(-1)[at], terms)

@@ -1,0 +1,154 @@
+r"""An upper bound on F(t) - min F, from the row and column sums at t alone (for cross terms c = 0).
+
+*From the gradient to the gap.* Along a line, F'' falls at most like exp(-r s), where r = 2 max |tau_e(d)| over the
+edges is how fast the fastest exponential of the direction d decays. Integrating twice,
+
+    F(t+d) >= F(t) + g.d + (exp(-r) + r - 1)/r^2 d'Hd,      g, H: gradient and Hessian at t.
+
+Let nu >= (g' H^-1 g)^1/2, and let r <= K |d|_H for every d, |d|_H = (d'Hd)^1/2. The right side falls with r, so it
+is at least F(t) - nu h + (exp(-K h) + K h - 1)/K^2 with h = |d|_H. Its minimum over h >= 0 gives, for q = K nu < 1,
+
+    F(t) - min F <= (q + (1-q) ln(1-q)) / K^2,      which is about nu^2/2.
+
+*A diagonal below the Hessian.* H is the sum over edges of 2 w c c', with w = a exp(-2 tau) and c the coefficients
+of the edge. For any positive vector y, completing squares for each pair of variables of an edge gives
+
+    H >= diag(z_v / y_v),     z_v = sum over edges of 2 w |c_v| (|c_v| y_v - sum over the others k of |c_k| y_k).
+
+With y constant in each group, z needs only row and column sums. Then nu^2 <= sum g_v^2 y_v/z_v and
+K <= 2 max over blocks of the sum over their terms of |c_k| max (y_v/z_v)^1/2. Edges with one variable (biases, the
+first layer) alone make z positive for y = 1; for chains without biases y must be curved over the layers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from truerisk.symmetry.edges import Block, FloatArray, IntArray
+from truerisk.symmetry.sums import Sums
+
+_POLICIES = 100
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def upper_gap(sums: Sums) -> float:
+    """Return a number that F(t) exceeds min F by at most; infinite if none is found.
+
+    Reads what is not known of the gradient. The rounding errors of the gradient are bounded and added.
+    """
+    gradient, error = _gradient(sums)
+    residual = np.abs(gradient) + error
+    sizes = {len(block.rows + block.cols) for block in sums.problem.blocks}
+    # Leaving blocks out is allowed, as each of them makes H larger, and edges with three variables or more may
+    # spoil the dominance of the diagonal.
+    bounds = [_bound(sums, residual, most) for most in {2, max(sizes, default=0)} if most >= 2]
+    return min(bounds, default=math.inf)
+
+
+def _relative_error(sums: Sums) -> float:
+    """Bound the relative error of the sums: of products, of exponentials, and of some hundred updates."""
+    longest = max((max(layer.block.a.shape) for layer in sums.layers), default=0)
+    return _EPS * (longest + 16.0 * float(np.abs(sums.t).max(initial=0.0)) + 1000.0)
+
+
+def _gradient(sums: Sums) -> tuple[FloatArray, FloatArray]:
+    """Return the gradient and a bound on its rounding error."""
+    problem = sums.problem
+    gradient, size = problem.slope.copy(), np.abs(problem.slope)
+    for layer in sums.layers:
+        for side, terms in enumerate(layer.block.sides):
+            for coef, index in terms:
+                part = coef * sums.of(layer, layer.parts[0], side)
+                np.subtract.at(gradient, index, part)
+                np.add.at(size, index, np.abs(part))
+    return gradient, _relative_error(sums) * size
+
+
+def _bound(sums: Sums, residual: FloatArray, most: int) -> float:
+    """The gap as seen by the blocks with at most `most` terms."""
+    labels = sums.problem.labels
+    own, chances = _dominance(sums, most)
+    curved = own > 0.0
+    if (residual[~curved] > 0.0).any():
+        return math.inf
+    y = _hitting_times(chances, labels)
+    if y is None:
+        return math.inf
+    error = _relative_error(sums)
+    z = own * ((1.0 - error) * y[labels] - (1.0 + error) * (chances @ y))
+    if not (z[curved] > 0.0).all():
+        return math.inf
+    inverse = np.where(curved, y[labels] / np.where(curved, z, 1.0), 0.0)
+    nu = math.sqrt(float(residual**2 @ inverse))
+    largest = np.zeros(len(y))
+    np.maximum.at(largest, labels, np.sqrt(inverse))
+    reach = max((_reach(block, labels, largest) for block in sums.problem.blocks), default=0.0)
+    return _newton_gap(nu, 2.0 * reach)
+
+
+def _reach(block: Block, labels: IntArray, largest: FloatArray) -> float:
+    """Bound |tau_e(d)| / |d|_H over the edges of a block; an edge with a = 0 has no say, and does no harm."""
+    terms = block.rows + block.cols
+    return sum(abs(coef) * float(largest[labels[index.flat[0]]]) for coef, index in terms if index.size)
+
+
+def _dominance(sums: Sums, most: int) -> tuple[FloatArray, sparse.csr_array]:
+    """Write z_v as  own_v (y_v - sum over groups h of chances_vh y_h)  and return `own` and `chances`."""
+    labels = sums.problem.labels
+    rows, cols, data = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for layer in sums.layers:
+        terms = [(side, *term) for side, terms in enumerate(layer.block.sides) for term in terms if term[1].size]
+        for k, (side, coef, index) in enumerate(terms if len(terms) <= most else []):
+            here = 2.0 * abs(coef) * sums.of(layer, layer.parts[0], side).ravel()
+            for j, (_, other, where) in enumerate(terms):
+                rows.append(index.ravel())
+                cols.append(np.full(index.size, labels[where.flat[0]]))
+                data.append(here * (abs(other) if j == k else -abs(other)))
+    shape = (len(labels), int(labels.max(initial=-1)) + 1)
+    table = sparse.csr_array((np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))), shape=shape).tocoo()
+    row, col = table.coords
+    own = np.zeros(len(labels))
+    inner = labels[row] == col
+    own[row[inner]] = table.data[inner]
+    outer = ~inner & (own[row] > 0.0)
+    row, col, weight = row[outer], col[outer], -table.data[outer]
+    return own, sparse.csr_array((weight / own[row], (row, col)), shape=shape)
+
+
+def _hitting_times(chances: sparse.csr_array, labels: IntArray) -> FloatArray | None:
+    """Return the least y with  y_g >= 1 + (chances @ y)_v  for all variables v of group g, or None without any.
+
+    With coefficients +-1 the rows of `chances` are the jumps of a random walk over groups, which stops where they
+    do not add up to 1, and y_g is its longest expected life when the worst variable may be chosen in each
+    group: a Markov decision process, solved by policy iteration.
+    """
+    size = chances.shape[1]
+    y = np.ones(size)
+    for _ in range(_POLICIES):
+        score = 1.0 + chances @ y
+        order = np.lexsort((score, labels))
+        worst = order[np.append(labels[order][1:] != labels[order][:-1], True)]
+        if (score[worst] <= (1.0 + 1e-9) * y).all():
+            break
+        system = sparse.eye_array(size, format="csc") - sparse.csc_array(chances[worst])
+        try:
+            y = splu(system).solve(np.ones(size))
+        except RuntimeError:  # singular: the walk may go on for ever
+            return None
+        if not (np.isfinite(y).all() and (y > 0.0).all()):
+            return None
+    return y
+
+
+def _newton_gap(nu: float, k: float) -> float:
+    """Return (q + (1-q) ln(1-q)) / k^2 for q = k nu; the series of the numerator is q^2/2 + q^3/6 + q^4/12 + ..."""
+    q = k * nu
+    if not q < 1.0:
+        return math.inf
+    if q < 1e-3:
+        return 0.5 * nu * nu * (1.0 + q)
+    return (q + (1.0 - q) * math.log1p(-q)) / (k * k)

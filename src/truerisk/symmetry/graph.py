@@ -1,0 +1,146 @@
+"""A network as a graph of tensor operations: the one module that knows ``torch.export``.
+
+The graph is functional (no in-place operation is left), static (shapes are those of the example input)
+and in float64. It names every parameter and buffer as the module does, a parameter used twice by its first
+name.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.export.graph_signature import InputKind, OutputKind
+
+from truerisk.errors import TrueriskError
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Operations in the order in which they run, and what enters and leaves them.
+
+    Nodes are those of ``torch.fx``; the dictionaries say what a placeholder node stands for.
+    """
+
+    module: nn.Module  # the float64 copy, in eval mode, that was captured
+    example: tuple[Tensor, ...]
+    nodes: tuple[fx.Node, ...]
+    inputs: tuple[fx.Node, ...]
+    parameters: dict[fx.Node, str]
+    buffers: dict[fx.Node, str]
+    constants: dict[fx.Node, Tensor]
+    outputs: tuple[fx.Node, ...]
+
+    def walk(self, entering: Mapping[fx.Node, Any], apply: Callable[[fx.Node, Any, Any], Any]) -> dict[fx.Node, Any]:
+        """Run the graph on values of any kind: ``apply(node, args, kwargs)`` gives the value of a node."""
+        values = dict(entering)
+        for node in self.nodes:
+            args = fx.map_arg(node.args, values.__getitem__)
+            kwargs = fx.map_arg(node.kwargs, values.__getitem__)
+            values[node] = args[0][args[1]] if node.target is operator.getitem else apply(node, args, kwargs)
+        return values
+
+    def run(self, tensors: Mapping[str, Tensor], inputs: tuple[Tensor, ...]) -> dict[fx.Node, Any]:
+        """The value of each node for these parameters and buffers, given by name."""
+        named = {node: tensors[name] for node, name in (self.parameters | self.buffers).items()}
+        entering = named | self.constants | dict(zip(self.inputs, inputs, strict=True))
+        with torch.no_grad():
+            return self.walk(entering, lambda node, args, kwargs: node.target(*args, **kwargs))
+
+
+def capture(model: nn.Module, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
+    """The graph of a copy of ``model`` in eval mode and float64."""
+    example = example_input if isinstance(example_input, tuple) else (example_input,)
+    if not example or not all(isinstance(x, Tensor) for x in example):
+        raise TrueriskError("example_input must be a tensor that the network takes, such as torch.zeros(1, 3, 32, 32).")
+    module = copy.deepcopy(model).eval().double()
+    example = tuple(x.detach().double() if x.is_floating_point() else x.detach() for x in example)
+    program = _export(module, example)
+    signature = program.graph_signature
+    if any(spec.kind is OutputKind.BUFFER_MUTATION for spec in signature.output_specs):
+        raise TrueriskError("the network writes to its own buffers in eval mode, so it is not one fixed function.")
+    first = {id(p): name for name, p in module.named_parameters()}  # a shared parameter: its first name
+    every = {name: first[id(p)] for name, p in module.named_parameters(remove_duplicate=False)}
+    specs = {spec.arg.name: spec for spec in signature.input_specs}
+    placed: dict[InputKind, dict[fx.Node, Any]] = {kind: {} for kind in InputKind}
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            placed[specs[node.name].kind][node] = specs[node.name].target
+    output = next(node for node in program.graph.nodes if node.op == "output")
+    return Graph(
+        module=module,
+        example=example,
+        nodes=tuple(node for node in program.graph.nodes if node.op == "call_function"),
+        inputs=tuple(placed[InputKind.USER_INPUT]),
+        parameters={node: every[name] for node, name in placed[InputKind.PARAMETER].items()},
+        buffers=placed[InputKind.BUFFER],
+        constants={n: program.constants[name].detach() for n, name in placed[InputKind.CONSTANT_TENSOR].items()},
+        outputs=tuple(_nodes(output.args)),
+    )
+
+
+def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
+    """Export, and make it functional where an operation works in place."""
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # torch's own deprecations, and advice for other uses of export
+            program = torch.export.export(module, example, strict=False)
+            if any(_mutates(node) for node in program.graph.nodes):
+                program = program.run_decompositions({})
+    except Exception as error:  # anything the network's own forward may raise, and all of torch's ways to refuse
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        shapes = ", ".join(str(tuple(x.shape)) for x in example)
+        raise TrueriskError(
+            f"torch.export could not follow the network on an input of shape {shapes}: {reason} A forward whose "
+            "path depends on the values of the data can't be captured; check the shape of the example input first."
+        ) from error
+    strange = [node for node in program.graph.nodes if node.op not in ("placeholder", "call_function", "output")]
+    if strange:
+        raise TrueriskError(
+            f"the network contains {strange[0].target} (a branch, a loop or a block under torch.no_grad), which is "
+            "not followed; write the forward without it."
+        )
+    return program
+
+
+def operation(node: fx.Node) -> str:
+    """The plain name of what a node does: ``linear``, ``conv2d``, ``add``."""
+    schema = getattr(node.target, "_schema", None)
+    return schema.name.removeprefix("aten::") if schema is not None else getattr(node.target, "__name__", str(node.target))
+
+
+def spoken(node: fx.Node) -> str:
+    """The name of an operation as people say it."""
+    return operation(node).removeprefix("_native_").removesuffix("_legit_no_training").lstrip("_")
+
+
+def where(node: fx.Node) -> str:
+    """The path of the submodule in which an operation runs."""
+    stack = list(node.meta.get("nn_module_stack", {}).values())
+    return (stack[-1][0] if stack else "") or "forward"
+
+
+def shape_of(node: fx.Node) -> Any:
+    """The shape of a node's value; a list of shapes where there are several; None for what is no tensor."""
+    return fx.node.map_aggregate(node.meta["val"], lambda v: torch.Size(v.shape) if isinstance(v, Tensor) else None)
+
+
+def _mutates(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema is not None and schema.is_mutable)
+
+
+def _nodes(args: Any) -> Iterator[fx.Node]:
+    if isinstance(args, fx.Node):
+        yield args
+    elif isinstance(args, dict):
+        yield from _nodes(list(args.values()))
+    elif isinstance(args, list | tuple):
+        for arg in args:
+            yield from _nodes(arg)

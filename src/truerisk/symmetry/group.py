@@ -1,0 +1,168 @@
+"""The rescaling group of a network, and what can be done with it."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from truerisk.errors import TrueriskError
+from truerisk.seeds import derive
+from truerisk.symmetry.system import Solution, System, Term
+from truerisk.symmetry.tracer import Pin
+
+
+@dataclass(frozen=True)
+class Part:
+    """Entries of a parameter or buffer that move by exp(sum of coefficient * log-scale).
+
+    ``at``: their positions in the flattened tensor (None: all, in order), laid out in ``shape``, to which
+    the labels of the terms broadcast.
+    """
+
+    name: str
+    shape: torch.Size
+    at: Tensor | None
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Free log-scales that come from one operation: the channels of a layer."""
+
+    name: str
+    size: int
+    moves: tuple[str, ...]  # parameters and buffers
+
+
+@runtime_checkable
+class Rescalable(Protocol):
+    """Anything with named weights that can be multiplied, such as a Gaussian over them."""
+
+    def rescaled(self, factors: Mapping[str, Tensor]) -> Any: ...
+
+
+Network = TypeVar("Network")
+
+
+class Symmetry:
+    """All rescalings that leave the function of a network as it is.
+
+    They form a vector space of log-scales: ``dim`` numbers, in the order of ``groups``. ``pinned`` lists what
+    is held at 0, as pairs (where, why).
+    """
+
+    def __init__(self, system: System, parts: list[Part], pins: list[Pin], shapes: dict[str, torch.Size]) -> None:
+        self.system, self.parts, self.shapes = system, parts, shapes
+        self.pins = list(dict.fromkeys(pins))
+        self.solution: Solution = system.solve()
+        self.dim = len(self.solution.free)
+        self.group_of = np.array([system.origin(int(label)) for label in self.solution.free], dtype=np.int64)
+
+    @property
+    def pinned(self) -> list[tuple[str, str]]:
+        return [(pin.where, f"{pin.operation}: {pin.why}") for pin in self.pins]
+
+    @property
+    def groups(self) -> list[Group]:
+        """Where the free log-scales come from, and what they move."""
+        moved: dict[int, list[str]] = {}
+        for part in self.parts:
+            labels = np.concatenate([np.unique(labels.numpy()) for _, labels in part.terms] or [np.zeros(0, int)])
+            for group in np.unique(self.group_of[self.solution.basis[labels].indices]).tolist():
+                moved.setdefault(group, []).append(part.name)
+        sizes = Counter(self.group_of.tolist())
+        return [
+            Group(self.system.origins[g], sizes[g], tuple(dict.fromkeys(moved.get(g, [])))) for g in sorted(sizes)
+        ]
+
+    def random(self, std: float = 1.0, seed: int = 0) -> Tensor:
+        """Normal log-scales: a random walk along the orbit. The same seed gives the same ones."""
+        generator = torch.Generator().manual_seed(derive(seed, "rescaling"))
+        return std * torch.randn(self.dim, dtype=torch.float64, generator=generator)
+
+    def log_factors(self, log_scales: Tensor) -> dict[str, Tensor]:
+        """The logarithm of what each entry of each moved parameter and buffer is multiplied by."""
+        log_scales = torch.as_tensor(log_scales, dtype=torch.float64)
+        if log_scales.shape != (self.dim,) or not bool(log_scales.isfinite().all()):
+            raise TrueriskError(
+                f"log_scales must be {self.dim} finite numbers for this network, not a tensor of shape "
+                f"{tuple(log_scales.shape)}; sym.random() makes one."
+            )
+        of_label = torch.from_numpy(np.asarray(self.solution.basis @ log_scales.numpy()))
+        result = {}
+        for part in self.parts:
+            total = sum((float(c) * of_label[labels] for c, labels in part.terms), torch.zeros((), dtype=torch.float64))
+            full = total.expand(part.shape)
+            if part.at is None:
+                result[part.name] = full.reshape(self.shapes[part.name])
+            else:
+                flat = result.setdefault(part.name, torch.zeros(self.shapes[part.name], dtype=torch.float64))
+                flat.view(-1)[part.at] = full.reshape(-1)
+        return result
+
+    def rescale(self, model: Network, log_scales: Tensor) -> Network:
+        """The same function with other weights: a new module, or a new Gaussian, with its weights multiplied."""
+        factors = {name: log.exp() for name, log in self.log_factors(log_scales).items()}
+        if isinstance(model, Rescalable):
+            return cast(Network, model.rescaled(factors))
+        if not isinstance(model, nn.Module):
+            raise TrueriskError(f"only a module or a Gaussian can be rescaled, not a {type(model).__name__}.")
+        twin = copy.deepcopy(model)
+        tensors = dict(twin.named_parameters()) | dict(twin.named_buffers())
+        strange = [name for name in factors if name not in tensors or tensors[name].shape != self.shapes[name]]
+        if strange:
+            raise TrueriskError(f"this is the symmetry of another network: {strange[0]} does not fit.")
+        with torch.no_grad():
+            for name, factor in factors.items():
+                tensors[name].copy_(tensors[name].double() * factor)
+        return twin
+
+    def holding(self, fixed: Mapping[str, Tensor]) -> tuple[Symmetry, np.ndarray]:
+        """The rescalings that leave these tensors as they are, and the map of their log-scales to ours.
+
+        Entries that are 0 stay 0 under any rescaling, so they hold nothing.
+        """
+        system = self.system.copy()
+        for part in self.parts:
+            if part.name in fixed:
+                values = fixed[part.name].reshape(-1)
+                held = (values if part.at is None else values[part.at]).reshape(-1) != 0
+                for_all = [(c, labels.expand(part.shape).reshape(-1)[held]) for c, labels in part.terms]
+                system.equate(for_all)
+        smaller = Symmetry(system, self.parts, self.pins, self.shapes)
+        return smaller, smaller.solution.basis[self.solution.free]
+
+    def __str__(self) -> str:
+        groups, pinned = self.groups, self.pinned
+        lines = [
+            f"{self.dim:,} log-scales are free, in {len(groups)} groups: multiply what enters a channel, divide what "
+            "leaves it, and the function stays.",
+            "",
+        ]
+        width = max([len(g.name) for g in groups], default=0)
+        for group in groups:
+            lines.append(f"  {group.name:<{width}}  {group.size:>6,}  moves {_listed(group.moves)}")
+        if pinned:
+            lines += ["", f"Held at 0 in {len(pinned)} places:"] + [f"  {where}: {why}" for where, why in pinned]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Symmetry: {self.dim} free log-scales, {len(self.pinned)} places pinned>"
+
+
+def _listed(names: tuple[str, ...], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def largest_factor(log_scales: Tensor) -> float:
+    """How far a rescaling goes: the largest of the factors and their inverses."""
+    return math.exp(float(log_scales.abs().max())) if len(log_scales) else 1.0

@@ -1,0 +1,130 @@
+r"""Row and column sums of the scaled matrices of a problem, read as rarely as possible.
+
+All that the solver needs to know about a matrix x (an `a` with power p = 2, or a `c` with p = 1) are the sums of
+x exp(-p tau) over its rows and over its columns,
+
+    row_i = exp(-p r_i) sum_j x_ij exp(-p c_j),        col_j = exp(-p c_j) sum_i x_ij exp(-p r_i).
+
+Each costs one product of x with a vector. A change of r multiplies the row sums but makes the column sums
+unknown, and the other way round; a change by one number on each side multiplies both. So sums are kept until a
+change really outdates them. Reading every matrix once is called a pass, and `passes` counts them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from truerisk.symmetry.edges import Block, FloatArray, Problem
+
+
+@dataclass
+class Part:
+    """One matrix of a block: its contribution to F is  weight * sum of x exp(-power tau)."""
+
+    x: FloatArray
+    power: float
+    weight: float
+    sums: list[FloatArray | None] = field(default_factory=lambda: [None, None])  # over rows, over columns
+
+
+@dataclass
+class Layer:
+    """A block at the current point: log-scales of its rows and columns, and the matrices that they scale."""
+
+    block: Block
+    scales: list[FloatArray]  # [B, R] and [B, C]
+    parts: list[Part]
+    first: int = 0  # the side to read when only the total is wanted
+
+
+class Sums:
+    """The current point `t` of a minimization, with all sums known there."""
+
+    def __init__(self, problem: Problem, split: frozenset[int] = frozenset()) -> None:
+        """`split` numbers the blocks whose cross terms are needed apart by sign."""
+        self.problem = problem
+        self.t = np.zeros(problem.dim)
+        self.passes = 0.0
+        self._total = float(sum(b.a.size + (0 if b.c is None else b.c.size) for b in problem.blocks))
+        self.layers = []
+        for number, block in enumerate(problem.blocks):
+            parts = [Part(block.a, 2.0, 0.5)]
+            if block.c is not None and self._count(block.c) and block.c.any():
+                signs = (1.0, -1.0) if number in split else ()
+                parts += [Part(np.maximum(sign * block.c, 0.0), 1.0, -sign) for sign in signs]
+                parts += [] if signs else [Part(block.c, 1.0, -1.0)]
+            batch, height, width = block.a.shape
+            self.layers.append(Layer(block, [np.zeros((batch, height)), np.zeros((batch, width))], parts))
+
+    @property
+    def centred(self) -> bool:
+        return all(len(layer.parts) == 1 for layer in self.layers)
+
+    def _count(self, x: FloatArray) -> bool:
+        self.passes += x.size / self._total
+        return True
+
+    def of(self, layer: Layer, part: Part, side: int) -> FloatArray:
+        """Sums over rows (side 0, shape [B, R]) or columns (side 1, shape [B, C]), read if unknown."""
+        known = part.sums[side]
+        if known is None:
+            self._count(part.x)
+            known = part.sums[side] = _read(part, layer.scales, side)
+        return known
+
+    def total(self, layer: Layer, part: Part) -> float:
+        side = layer.first if part.sums[1 - layer.first] is None else 1 - layer.first
+        return float(self.of(layer, part, side).sum())
+
+    def value(self) -> float:
+        parts = sum(part.weight * self.total(layer, part) for layer in self.layers for part in layer.parts)
+        return float(self.problem.slope @ self.t + parts)
+
+    def jump(self, t: FloatArray) -> None:
+        """Go to any other point; sums that this outdates become unknown."""
+        self.t = t.copy()
+        for layer in self.layers:
+            changes: list[FloatArray | None] = [None, None]
+            for side, terms in enumerate(layer.block.sides):
+                if terms:
+                    change = sum(coef * t[index] for coef, index in terms) - layer.scales[side]
+                    changes[side] = change if change.any() else None
+            self.move(layer, changes)
+
+    def move(self, layer: Layer, changes: list[FloatArray | None]) -> None:
+        """Change the log-scales of the rows and columns of one block, side by side; None is no change."""
+        for side, change in enumerate(changes):
+            if change is None:
+                continue
+            layer.scales[side] += change
+            for part in layer.parts:
+                part.sums[1 - side] = None
+                own = part.sums[side]
+                if own is not None:
+                    own *= np.exp(-part.power * change)
+
+    def shift(self, layer: Layer, rows: float, cols: float) -> None:
+        """Add one number to all rows and one to all columns, which outdates no sum."""
+        layer.scales[0] += rows
+        layer.scales[1] += cols
+        for part in layer.parts:
+            for known in part.sums:
+                if known is not None:
+                    known *= np.exp(-part.power * (rows + cols))
+
+
+def _read(part: Part, scales: list[FloatArray], side: int) -> FloatArray:
+    """One product of the matrix with the factors of its other side."""
+    other = scales[1 - side]
+    # The largest factor becomes 1: nothing overflows, however far the scales have gone.
+    base = float(other.min(initial=np.inf)) if other.size else 0.0
+    factor = np.exp(-part.power * (other - base))
+    if part.x.shape[1:] == (1, 1):
+        product = part.x[:, :, 0] * factor
+    elif side == 0:
+        product = np.matmul(part.x, factor[:, :, None])[:, :, 0]
+    else:
+        product = np.matmul(factor[:, None, :], part.x)[:, 0, :]
+    return np.exp(-part.power * (scales[side] + base)) * product
