@@ -14,7 +14,8 @@ from truerisk._version import __version__
 if TYPE_CHECKING:
     from truerisk.certificates import Certificate, certify, verify
     from truerisk.errors import TrueriskError, VerificationError
-    from truerisk.pacbayes import Gaussian
+    from truerisk.pacbayes import Gaussian, tighten
+    from truerisk.symmetry import find_symmetry, path_norm
 
 _WHERE = {
     "Certificate": "truerisk.certificates",
@@ -22,6 +23,9 @@ _WHERE = {
     "TrueriskError": "truerisk.errors",
     "VerificationError": "truerisk.errors",
     "certify": "truerisk.certificates",
+    "find_symmetry": "truerisk.symmetry",
+    "path_norm": "truerisk.symmetry",
+    "tighten": "truerisk.pacbayes",
     "verify": "truerisk.certificates",
 }
 
@@ -32,6 +36,9 @@ __all__ = [
     "VerificationError",
     "__version__",
     "certify",
+    "find_symmetry",
+    "path_norm",
+    "tighten",
     "verify",
 ]
 

@@ -19,6 +19,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from truerisk.certificates.rescaling import best_log_scales
 from truerisk.certificates.settings import (
     DATA_FREE_START,
     HOLD_OUT,
@@ -46,6 +47,7 @@ class Evidence:
     network: nn.Module  # deterministic: what hold-out certifies, and what the floor of a certificate tests
     prior: Gaussian | None = None
     posterior: Gaussian | None = None
+    log_scales: dict[str, Tensor] | None = None  # of the rescaled prior; None if the network can't be followed
 
 
 def produce(
@@ -58,10 +60,11 @@ def produce(
         return Evidence(parts, trainer.network("prior", parts.prior))
     prior = make_prior(trainer, parts)
     posterior = trainer.posterior(prior, parts)
+    log_scales = best_log_scales(posterior, prior, data.input_shape)
     if len(parts.prior):
-        return Evidence(parts, prior.network(), prior, posterior)
+        return Evidence(parts, prior.network(), prior, posterior, log_scales)
     train, _ = floor_split(settings, len(data))
-    return Evidence(parts, trainer.network("floor", train), prior, posterior)
+    return Evidence(parts, trainer.network("floor", train), prior, posterior, log_scales)
 
 
 def split_data(settings: Settings, n: int) -> Split:

@@ -16,6 +16,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.rescaling import BEST, TOGETHER
 from truerisk.data import Split
 from truerisk.errors import VerificationError
 from truerisk.pacbayes import Gaussian
@@ -35,6 +36,8 @@ def encode(evidence: Evidence) -> dict[str, bytes]:
     if evidence.prior is not None and evidence.posterior is not None:
         arrays["prior.safetensors"] = _gaussian_tensors(evidence.prior)
         arrays["posterior.safetensors"] = _gaussian_tensors(evidence.posterior)
+    if evidence.log_scales is not None:
+        arrays["log_scales.safetensors"] = evidence.log_scales
     return {name: save_tensors({k: v.contiguous().clone() for k, v in a.items()}) for name, a in arrays.items()}
 
 
@@ -52,9 +55,19 @@ def decode(files: dict[str, bytes], module: nn.Module) -> Evidence:
         if "posterior.safetensors" not in arrays:
             return Evidence(parts, network)
         prior = _gaussian(module, arrays["prior.safetensors"])
-        return Evidence(parts, network, prior, _gaussian(module, arrays["posterior.safetensors"]))
+        posterior = _gaussian(module, arrays["posterior.safetensors"])
+        return Evidence(parts, network, prior, posterior, _log_scales(arrays.get("log_scales.safetensors")))
     except KeyError as error:
         raise VerificationError(f"the certificate's files have no entry {error}.") from error
+
+
+def _log_scales(stored: dict[str, Tensor] | None) -> dict[str, Tensor] | None:
+    """Both vectors of log-scales; whether they fit the network shows when they are used."""
+    if stored is None:
+        return None
+    if any(stored[name].dtype != torch.float64 for name in (BEST, TOGETHER)):
+        raise VerificationError("log_scales.safetensors must hold float64 numbers.")
+    return {name: stored[name] for name in (BEST, TOGETHER)}
 
 
 def read_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:

@@ -23,6 +23,7 @@ from truerisk.certificates import sentences
 from truerisk.certificates.evidence import Evidence, floor_split
 from truerisk.certificates.ledger import HOLD_OUT as HOLD_OUT_EVENT
 from truerisk.certificates.ledger import MONTE_CARLO, PAC_BAYES, ledger, share
+from truerisk.certificates.rescaling import RescaledKL, rescaled_kl
 from truerisk.certificates.settings import HOLD_OUT, Settings
 from truerisk.data import Data, duplicates_across
 from truerisk.nets import count_errors
@@ -38,7 +39,7 @@ class Facts:
     near_ties: int
     tested: int
     duplicates: int
-    kl: float | None = None
+    kl: RescaledKL | None = None
     estimate: GibbsEstimate | None = None
 
 
@@ -54,7 +55,8 @@ def derive_facts(settings: Settings, data: Data, evidence: Evidence, plan: DrawP
         return Facts(errors, ties, len(rows), duplicates)
     seed = derive(settings.seed, "draws")  # fixed before the posterior was trained
     estimate = gibbs_risk(evidence.posterior, data.X[parts.certify], data.y[parts.certify], seed, plan)
-    return Facts(errors, ties, len(rows), duplicates, evidence.posterior.kl(evidence.prior), estimate)
+    kl = rescaled_kl(evidence.posterior, evidence.prior, evidence.log_scales, data.input_shape)
+    return Facts(errors, ties, len(rows), duplicates, kl, estimate)
 
 
 def assemble(settings: Settings, data: Data, evidence: Evidence, facts: Facts) -> dict[str, Any]:
@@ -97,6 +99,7 @@ def _hold_out(entries: list[Any], facts: Facts) -> dict[str, Any]:
         "empirical_risk_upper": risk,
         "kl": None,
         "kl_unrescaled": None,
+        "rescaling": None,
         "draws": None,
         "breakdown": [
             {"part": "errors on the tested examples", "value": risk},
@@ -109,7 +112,7 @@ def _pac_bayes(entries: list[Any], facts: Facts) -> dict[str, Any]:
     """risk_bound = kl_inverse(upper, (KL + ln(2 sqrt(n) / delta)) / n), where upper contains the draws' error."""
     assert facts.estimate is not None
     assert facts.kl is not None
-    plan, kl, delta = facts.estimate.plan, facts.kl, share(entries, PAC_BAYES)
+    plan, kl, delta = facts.estimate.plan, facts.kl.kl, share(entries, PAC_BAYES)
     upper = facts.estimate.upper(share(entries, MONTE_CARLO))
     bound = pac_bayes_kl(upper, kl, plan.n, delta)
     without_kl = kl_inverse(upper, confidence_term(plan.n, delta) / plan.n)
@@ -120,7 +123,8 @@ def _pac_bayes(entries: list[Any], facts: Facts) -> dict[str, Any]:
         "empirical_risk": facts.estimate.risk,
         "empirical_risk_upper": upper,
         "kl": kl,
-        "kl_unrescaled": kl,
+        "kl_unrescaled": facts.kl.original,
+        "rescaling": facts.kl.record(),
         "draws": {**plan.record(), "errors": facts.estimate.errors},
         "breakdown": [
             {"part": "errors of the drawn networks", "value": facts.estimate.risk},

@@ -77,16 +77,20 @@ def _settings(record: dict[str, Any], data: Data) -> Settings:
     except TrueriskError as error:
         raise VerificationError(str(error)) from error
     pairs = {"name": settings.model, "kind": settings.model_kind}
-    if record["model"] != pairs or record["files"].keys() != _expected_files(settings):
+    if record["model"] != pairs or not _right_files(settings, set(record["files"])):
         raise VerificationError("the certificate's model or list of files does not fit its settings.")
     if settings.prior != "none" and settings.tried < already_tried(settings.model_kind, data):
         raise VerificationError("the ledger does not pay for the configurations that were compared on this data.")
     return settings
 
 
-def _expected_files(settings: Settings) -> set[str]:
-    names = {"split.safetensors", "network.safetensors"}
-    return names if settings.method == HOLD_OUT else names | {"prior.safetensors", "posterior.safetensors"}
+def _right_files(settings: Settings, names: set[str]) -> bool:
+    """All that the method needs and nothing else; log-scales only where a network could be followed."""
+    needed = {"split.safetensors", "network.safetensors"}
+    if settings.method == HOLD_OUT:
+        return names == needed
+    needed |= {"prior.safetensors", "posterior.safetensors"}
+    return needed <= names <= needed | {"log_scales.safetensors"}
 
 
 def _data(record: dict[str, Any], data: object, data_dir: str | Path | None) -> Data:

@@ -29,6 +29,17 @@ Model = Annotated[
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Look for data files here first.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+Required = Annotated[
+    str, typer.Option("--model", help="file.py:factory, package.module:factory, mlp or convnet.", show_default=False)
+]
+Shape = Annotated[str, typer.Option("--input", help="Shape of an input, batch first: 1,3,32,32.", show_default=False)]
+Weights = Annotated[
+    Path | None, typer.Option(help="Trained weights (safetensors or .pt state dict).", show_default=False)
+]
+Integers = Annotated[
+    int | None,
+    typer.Option(help="The input holds whole numbers below this: the size of a vocabulary.", show_default=False),
+]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that certify wrote.")]
 
 
@@ -151,6 +162,42 @@ def predict(
     from truerisk.cli import commands
 
     commands.predict(folder, data, model, out, seed, data_dir, json)
+
+
+@app.command()
+def symmetry(
+    model: Required,
+    shape: Shape,
+    weights: Weights = None,
+    integers: Integers = None,
+    json: Json = False,
+) -> None:
+    """What of a network can be rescaled without a change of its function, what is held, and why.
+
+    Example: truerisk symmetry --model net.py:build --input 1,3,32,32
+    """
+    from truerisk.cli import orbit
+
+    orbit.symmetry(model, weights, shape, integers, json)
+
+
+@app.command()
+def rescale(
+    model: Required,
+    shape: Shape,
+    weights: Weights = None,
+    integers: Integers = None,
+    to: Annotated[str, typer.Option(help="balanced (smallest sum of squares) or unit (incoming norms 1).")] = "balanced",
+    out: Annotated[Path, typer.Option(help="Where to write the weights.")] = Path("rescaled.safetensors"),
+    json: Json = False,
+) -> None:
+    """Write a canonical form of a network's weights: other numbers, the same function.
+
+    Example: truerisk rescale --model net.py:build --weights w.pt --input 1,3,32,32 --to balanced
+    """
+    from truerisk.cli import orbit
+
+    orbit.rescale(model, weights, shape, integers, to, out, json)
 
 
 @data_app.command("list")

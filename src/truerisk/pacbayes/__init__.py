@@ -1,22 +1,35 @@
 """PAC-Bayes on modules: Gaussian priors and posteriors, their training, their risk."""
 
+from truerisk.pacbayes.chain import Chain, kl_chain, kls, rescale_and_tune
 from truerisk.pacbayes.gaussian import Gaussian
+from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
 from truerisk.pacbayes.monte_carlo import DrawPlan, GibbsEstimate, draw_predictions, gibbs_risk, plan_draws
 from truerisk.pacbayes.objectives import OBJECTIVES
 from truerisk.pacbayes.posterior import train_posterior
 from truerisk.pacbayes.priors import fan_in_std
+from truerisk.pacbayes.scale import tuned_scale
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
+from truerisk.pacbayes.tighten import Tightened, tighten
 
 __all__ = [
     "OBJECTIVES",
+    "Chain",
     "DrawPlan",
     "Gaussian",
     "GibbsEstimate",
+    "LiftedKL",
     "NotPerExample",
     "StochasticNetwork",
+    "Tightened",
     "draw_predictions",
     "fan_in_std",
     "gibbs_risk",
+    "kl_chain",
+    "kls",
+    "lifted_kl",
     "plan_draws",
+    "rescale_and_tune",
+    "tighten",
     "train_posterior",
+    "tuned_scale",
 ]

@@ -103,6 +103,19 @@ class Gaussian:
         total = math.fsum(totals) if all(map(math.isfinite, totals)) else math.inf
         return max(0.0, total) + ROUNDING * parts
 
+    def rescaled(self, factors: Mapping[str, Tensor]) -> Gaussian:
+        """The distribution of the weights after a multiplication: means and standard deviations, and what is fixed."""
+        strange = [n for n, f in factors.items() if n not in self.mean | self.fixed or f.shape != _shape(self, n)]
+        if strange:
+            raise TrueriskError(f"these factors are for another network: {strange[0]} does not fit.")
+        scaled = [{n: t * factors[n] if n in factors else t for n, t in part.items()} for part in (self.mean, self.std)]
+        twin = Gaussian(self.module, *scaled)
+        with torch.no_grad():
+            for name, tensor in twin.fixed.items():
+                if name in factors:
+                    tensor.copy_(tensor.double() * factors[name])
+        return twin
+
     def network(self) -> nn.Module:
         """The network at the mean, in the module's own precision and in eval mode."""
         twin = copy.deepcopy(self.module)
@@ -110,6 +123,10 @@ class Gaussian:
             for name, parameter in trainable(twin).items():
                 parameter.copy_(self.mean[name])
         return twin
+
+
+def _shape(gaussian: Gaussian, name: str) -> torch.Size:
+    return (gaussian.mean | gaussian.fixed)[name].shape
 
 
 def trainable(module: nn.Module) -> dict[str, nn.Parameter]:

@@ -20,7 +20,7 @@ the plain KL of weights that no rescaling moves (output biases). For Gaussians t
 
     h(s) = const + (d-k) s + b e^s - a e^(2s)/2 + g e^-s - c e^(-2s)/2,
 
-six numbers for each unit, point and distribution; const is kept as h(0), the log-density at the point itself. Permutations of units are symmetries too; they are left out.
+six numbers for each unit, point and distribution. Permutations of units are symmetries too; they are left out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DOUBLINGS = 14
 SAME = 1e-8  # relative change by one more doubling; the error squares with each, so what is left is rounding
 CHUNK_NUMBERS = 2_000_000  # drawn weights held at once (16 MB), and
 CHUNK_ORBITS = 20_000  # orbits integrated at once
-PLAIN = (nn.Linear, nn.ReLU, nn.LeakyReLU)
+KNOWN = [[nn.Linear, nn.ReLU, nn.Linear], [nn.Linear, nn.LeakyReLU, nn.Linear]]
 INERT = (nn.Flatten, nn.Dropout, nn.Identity)  # nothing to draw, and a positive factor passes through them
 
 
@@ -146,13 +146,6 @@ def along(orbit: Array, s: Array | float) -> Array:
     return here + n * s + up * (b - a - a / 2 * up) + down * (g - c - c / 2 * down)
 
 
-def moved(orbit: Array, s: Array) -> Array:
-    """The six numbers at the point (e^s x, e^-s y) of the same orbit: its h is the old one shifted by s."""
-    a, b, c, g, n, _ = orbit
-    u = np.exp(s)
-    return np.stack([a * u * u, b * u, c / u / u, g / u, n, along(orbit, s)])
-
-
 def stationary(orbit: Array) -> Array:
     """Four sorted places s, on a new axis 0, with all zeros of h' among them (there are one or three).
 
@@ -172,9 +165,8 @@ def stationary(orbit: Array) -> Array:
     low, high = -bound(c, g, n, b, a), bound(a, b, n, g, c)
     root = np.sqrt(np.maximum(9 * b * b + 24 * a * n, 0.0))
     inflections = np.array([3 * b - root, 3 * b + root]) / (12 * a)
-    turns = zeros(
-        lambda u: -g + u * (2 * n + u * (3 * b - 4 * a * u)), np.log(np.clip(inflections, *np.exp([low, high])))
-    )
+    inflections = np.log(np.clip(inflections, *np.exp([low, high])))
+    turns = zeros(lambda u: -g + u * (2 * n + u * (3 * b - 4 * a * u)), inflections)
     return zeros(lambda u: c + u * (-g + u * (n + u * (b - a * u))), turns)
 
 
@@ -226,8 +218,11 @@ def _bisect(f: Callable[[Array], Array], start: Array, end: Array) -> Array:
 
 def _trapezoid(orbit: Array, top: Array, mode: Array, low: Array, high: Array) -> Array:
     """The integral of e^(h - top) from low to high; intervals are halved wherever that still changes it."""
-    orbit, low, high = moved(orbit, mode), low - mode, high - mode  # where rounding is least
-    orbit[-1] -= top
+    a, b, c, g, n, _ = orbit
+    u = np.exp(mode)
+    # Six numbers at the mode, a point of the same orbit: there h is smooth in spite of rounding.
+    orbit = np.stack([a * u * u, b * u, c / u / u, g / u, n, along(orbit, mode) - top])
+    low, high = low - mode, high - mode
     value, todo, step = np.empty_like(low), np.arange(len(low)), (high - low) / INTERVALS
     old = step * _sum(orbit, low, step, INTERVALS)
     for doubling in range(DOUBLINGS):
@@ -284,23 +279,21 @@ def _moved(gaussian: Gaussian) -> tuple[list[str], str]:
     module = gaussian.module
     layers = list(_layers(module))
     hooked = any(m._forward_hooks or m._forward_pre_hooks for m in module.modules())
-    match layers:
-        case [nn.Linear() as first, nn.ReLU() | nn.LeakyReLU(), nn.Linear() as second] if (
-            all(type(layer) in PLAIN for layer in layers) and first.out_features == second.in_features and not hooked
-        ):
-            names = {id(p): name for name, p in module.named_parameters()}
-            moved = [names.get(id(p), "") for p in (first.weight, first.bias, second.weight) if p is not None]
-            shared = len(names) < len(list(module.named_parameters(remove_duplicate=False)))
-            if shared or not set(moved) <= gaussian.mean.keys():
-                raise TrueriskError(
-                    "rescaling a hidden unit would move weights that are frozen or used twice, so the lifted KL is not "
-                    "defined; make all weights of the two layers (and the hidden biases) trainable and separate."
-                )
-            return moved[:-1], moved[-1]
-    raise TrueriskError(
-        "the lifted KL is computed for networks with one hidden layer only: give an nn.Sequential of Linear, ReLU or "
-        "LeakyReLU, Linear."
-    )
+    if [type(layer) for layer in layers] not in KNOWN or layers[0].out_features != layers[2].in_features or hooked:
+        raise TrueriskError(
+            "the lifted KL is computed for networks with one hidden layer only: give an nn.Sequential of Linear, ReLU "
+            "or LeakyReLU, Linear."
+        )
+    names = {id(p): name for name, p in module.named_parameters()}
+    shared = len(names) < len(list(module.named_parameters(remove_duplicate=False)))
+    parameters = (layers[0].weight, layers[0].bias, layers[2].weight)
+    moved = [names.get(id(p), "") for p in parameters if p is not None]
+    if shared or not set(moved) <= gaussian.mean.keys():
+        raise TrueriskError(
+            "rescaling a hidden unit would move weights that are frozen or used twice; make the weights of both layers "
+            "and the hidden biases trainable and separate."
+        )
+    return moved[:-1], moved[-1]
 
 
 def _layers(module: nn.Module) -> Iterator[nn.Module]:

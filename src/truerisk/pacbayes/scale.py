@@ -23,13 +23,11 @@ def tuned_scale(posterior: Gaussian, prior: Gaussian) -> tuple[float, float]:
     (3.0, 0.0)
     """
     original = posterior.kl(prior)  # also refuses distributions that have no KL
-    squares = [
-        (
-            ((mean - prior.mean[name]) / prior.std[name]).square() + (posterior.std[name] / prior.std[name]).square()
-        ).sum()
-        for name, mean in posterior.mean.items()
-    ]
-    factor = math.sqrt(math.fsum(map(float, squares)) / posterior.size)
+    squares = []
+    for name, sigma in prior.std.items():
+        shift, ratio = (posterior.mean[name] - prior.mean[name]) / sigma, posterior.std[name] / sigma
+        squares.append(float((shift.square() + ratio.square()).sum()))
+    factor = math.sqrt(math.fsum(squares) / posterior.size)
     tuned = posterior.kl(Gaussian(prior.module, prior.mean, {name: factor * std for name, std in prior.std.items()}))
     # Where the prior's own scale is the best one, rounding may prefer it by an ulp.
     return (factor, tuned) if tuned < original else (1.0, original)

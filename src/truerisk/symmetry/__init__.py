@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from truerisk.symmetry.canonical import balanced, canonical, unit_incoming
 from truerisk.symmetry.discover import find_symmetry
 from truerisk.symmetry.group import Group, Symmetry
 
-__all__ = ["Group", "Symmetry", "find_symmetry"]
+__all__ = ["Group", "Symmetry", "balanced", "canonical", "find_symmetry", "unit_incoming"]

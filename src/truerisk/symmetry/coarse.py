@@ -18,81 +18,70 @@ from truerisk.symmetry.edges import FloatArray, Problem
 from truerisk.symmetry.sums import Sums
 
 _ITERATIONS = 100
-_FARTHEST = 5.0  # largest change of a tau in one Newton step; exponentials are no parabolas beyond
-_RIDGE = 1e-13  # relative to the diagonal; groups without curvature get a step of size 0
+_FARTHEST = 5.0  # largest change of a tau in one Newton step: exponentials are no parabolas
+_RIDGE = 1e-13  # relative to the diagonal: symmetries that leave F constant make the Hessian singular
+_ENOUGH = 1e-17  # relative decrease
 
 
 class Coarse:
     """The shape of the group problem, which stays the same during a minimization."""
 
     def __init__(self, problem: Problem) -> None:
-        self.size = int(problem.labels.max(initial=-1)) + 1
         self.labels = problem.labels
-        self.slope = np.bincount(self.labels, problem.slope, minlength=self.size)
-        entries = [
-            (number, side, coef, int(self.labels[index.flat[0]]))
-            for number, block in enumerate(problem.blocks)
-            for side, terms in enumerate(block.sides)
-            for coef, index in terms
-            if index.size
-        ]
-        shape = (len(problem.blocks), self.size)
-        self.sides = [
-            sparse.csr_array(
-                ([e[2] for e in entries if e[1] == side], _positions(entries, side)), shape=shape, dtype=np.float64
-            )
-            for side in (0, 1)
-        ]
-        self.both = sparse.csr_array(self.sides[0] + self.sides[1])
+        self.slope = np.bincount(problem.labels, problem.slope, minlength=problem.group_count)
+        self.rows, self.cols = (_incidence(problem, side) for side in (0, 1))
+        self.both = sparse.csr_array(self.rows + self.cols)
 
     def correct(self, sums: Sums) -> None:
         """Move `sums` to the best point that shifts of groups reach; never to a worse one."""
-        if not self.size:
-            return
         delta = self._solve(sums)
         if not delta.any():
             return
-        rows, cols = (side @ delta for side in self.sides)
         sums.t += delta[self.labels]
-        for layer, row, col in zip(sums.layers, rows, cols, strict=True):
+        for layer, row, col in zip(sums.layers, self.rows @ delta, self.cols @ delta, strict=True):
             if row or col:
                 sums.shift(layer, row, col)
 
     def _solve(self, sums: Sums) -> FloatArray:
-        parts = [(b, part, sums.total(layer, part)) for b, layer in enumerate(sums.layers) for part in layer.parts]
-        matrix = self.both[[b for b, _, _ in parts]]
-        power = np.array([part.power for _, part, _ in parts])
-        weight = np.array([part.weight * total for _, part, total in parts])
-        delta = np.zeros(self.size)
-        terms = weight
+        """Newton's method with backtracking."""
+        parts = [(number, layer, part) for number, layer in enumerate(sums.layers) for part in layer.parts]
+        matrix = self.both[[number for number, _, _ in parts]]
+        power = np.array([part.power for _, _, part in parts])
+        start = np.array([part.weight * sums.total(layer, part) for _, layer, part in parts])
+        delta, terms = np.zeros(len(self.slope)), start
         for _ in range(_ITERATIONS):
             gradient = self.slope - matrix.T @ (power * terms)
-            # Concave terms have no curvature to offer; without them the system is positive.
-            curvature = power**2 * np.maximum(terms, 0.0)
-            step = _newton_step(matrix, curvature, gradient)
-            reach = np.abs(matrix @ step).max(initial=0.0)
-            decrement = -float(gradient @ step)
-            if not decrement > 1e-17 * np.abs(weight).sum():
+            # Concave terms are left out of the curvature, which keeps it positive.
+            step = _newton_step(matrix, power**2 * np.maximum(terms, 0.0), gradient)
+            decrease = -float(gradient @ step)
+            if not decrease > _ENOUGH * np.abs(start).sum():
                 break
-            size = min(1.0, _FARTHEST / reach) if reach else 1.0
-            while size > 1e-6:
-                change = self.slope @ (size * step) + terms @ np.expm1(-power * (matrix @ (size * step)))
-                if change <= -0.25 * size * decrement:
-                    break
+            sigma = matrix @ step
+            size = min(1.0, _FARTHEST / max(np.abs(sigma).max(), 1e-300))
+            while not size * (self.slope @ step) + terms @ np.expm1(-size * power * sigma) <= -0.25 * size * decrease:
                 size *= 0.5
-            else:
-                break
+                if size < 1e-6:
+                    return delta
             delta += size * step
-            terms = weight * np.exp(-power * (matrix @ delta))
+            terms = start * np.exp(-power * (matrix @ delta))
         return delta
 
 
-def _positions(entries: list[tuple[int, int, float, int]], side: int) -> tuple[list[int], list[int]]:
-    chosen = [(number, group) for number, where, _, group in entries if where == side]
-    return [number for number, _ in chosen], [group for _, group in chosen]
+def _incidence(problem: Problem, side: int) -> sparse.csr_array:
+    """Return the matrix [blocks, groups] of the coefficients on one side."""
+    entries = [
+        (coef, number, problem.group(index))
+        for number, block in enumerate(problem.blocks)
+        for coef, index in block.sides[side]
+        if index.size
+    ]
+    coefs, rows, cols = zip(*entries, strict=True) if entries else ((), (), ())
+    shape = (len(problem.blocks), problem.group_count)
+    return sparse.csr_array((np.array(coefs, float), (np.array(rows, int), np.array(cols, int))), shape=shape)
 
 
 def _newton_step(matrix: sparse.csr_array, curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Groups without any curvature stay where they are."""
     hessian = matrix.T @ (matrix * curvature[:, None])
     diagonal = hessian.diagonal()
     ridge = np.where(diagonal > 0.0, _RIDGE * diagonal, 1.0)

@@ -86,6 +86,14 @@ class Problem:
         """The group of each variable, renumbered 0, 1, ... without holes."""
         return np.unique(self.groups, return_inverse=True)[1].astype(np.int64)
 
+    @property
+    def group_count(self) -> int:
+        return int(self.labels.max(initial=-1)) + 1
+
+    def group(self, index: IntArray) -> int:
+        """The label of the group that the variables of a term lie in."""
+        return int(self.labels[index.flat[0]])
+
     @cached_property
     def slope(self) -> FloatArray:
         """Gradient of the linear part: sum over edges of count tau_e = slope . t."""

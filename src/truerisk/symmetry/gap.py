@@ -28,8 +28,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from truerisk.symmetry.edges import Block, FloatArray, IntArray
-from truerisk.symmetry.sums import Sums
+from truerisk.symmetry.edges import Block, FloatArray, IntArray, Problem
+from truerisk.symmetry.sums import Layer, Sums
 
 _POLICIES = 100
 _EPS = float(np.finfo(np.float64).eps)
@@ -42,11 +42,20 @@ def upper_gap(sums: Sums) -> float:
     """
     gradient, error = _gradient(sums)
     residual = np.abs(gradient) + error
-    sizes = {len(block.rows + block.cols) for block in sums.problem.blocks}
-    # Leaving blocks out is allowed, as each of them makes H larger, and edges with three variables or more may
-    # spoil the dominance of the diagonal.
-    bounds = [_bound(sums, residual, most) for most in {2, max(sizes, default=0)} if most >= 2]
-    return min(bounds, default=math.inf)
+    ratios = [_ratio(block) for block in sums.problem.blocks]
+    for limit in sorted({0.0, min(1.0, max(ratios, default=0.0)), max(ratios, default=0.0)}, reverse=True):
+        # Each block makes H larger, so it is fair to leave out those that spoil the dominance of the diagonal.
+        layers = [layer for layer, ratio in zip(sums.layers, ratios, strict=True) if ratio <= limit]
+        bound = _bound(sums, layers, residual)
+        if math.isfinite(bound):
+            return bound
+    return math.inf
+
+
+def _ratio(block: Block) -> float:
+    """How far a block is from being dominated by its diagonal for y = 1: not at all up to 1, two equal terms."""
+    sizes = [abs(coef) for coef, _ in block.rows + block.cols if coef]
+    return max((sum(sizes) / size - 1.0 for size in sizes), default=0.0)
 
 
 def _relative_error(sums: Sums) -> float:
@@ -68,10 +77,10 @@ def _gradient(sums: Sums) -> tuple[FloatArray, FloatArray]:
     return gradient, _relative_error(sums) * size
 
 
-def _bound(sums: Sums, residual: FloatArray, most: int) -> float:
-    """The gap as seen by the blocks with at most `most` terms."""
+def _bound(sums: Sums, layers: list[Layer], residual: FloatArray) -> float:
+    """The gap as seen by some of the layers."""
     labels = sums.problem.labels
-    own, chances = _dominance(sums, most)
+    own, chances = _dominance(sums, layers)
     curved = own > 0.0
     if (residual[~curved] > 0.0).any():
         return math.inf
@@ -86,32 +95,32 @@ def _bound(sums: Sums, residual: FloatArray, most: int) -> float:
     nu = math.sqrt(float(residual**2 @ inverse))
     largest = np.zeros(len(y))
     np.maximum.at(largest, labels, np.sqrt(inverse))
-    reach = max((_reach(block, labels, largest) for block in sums.problem.blocks), default=0.0)
+    reach = max((_reach(sums.problem, block, largest) for block in sums.problem.blocks), default=0.0)
     return _newton_gap(nu, 2.0 * reach)
 
 
-def _reach(block: Block, labels: IntArray, largest: FloatArray) -> float:
+def _reach(problem: Problem, block: Block, largest: FloatArray) -> float:
     """Bound |tau_e(d)| / |d|_H over the edges of a block; an edge with a = 0 has no say, and does no harm."""
     terms = block.rows + block.cols
-    return sum(abs(coef) * float(largest[labels[index.flat[0]]]) for coef, index in terms if index.size)
+    return sum(abs(coef) * float(largest[problem.group(index)]) for coef, index in terms if index.size)
 
 
-def _dominance(sums: Sums, most: int) -> tuple[FloatArray, sparse.csr_array]:
+def _dominance(sums: Sums, layers: list[Layer]) -> tuple[FloatArray, sparse.csr_array]:
     """Write z_v as  own_v (y_v - sum over groups h of chances_vh y_h)  and return `own` and `chances`."""
-    labels = sums.problem.labels
+    problem, labels = sums.problem, sums.problem.labels
     rows, cols, data = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    for layer in sums.layers:
+    for layer in layers:
         terms = [(side, *term) for side, terms in enumerate(layer.block.sides) for term in terms if term[1].size]
-        for k, (side, coef, index) in enumerate(terms if len(terms) <= most else []):
+        for k, (side, coef, index) in enumerate(terms):
             here = 2.0 * abs(coef) * sums.of(layer, layer.parts[0], side).ravel()
             for j, (_, other, where) in enumerate(terms):
                 rows.append(index.ravel())
-                cols.append(np.full(index.size, labels[where.flat[0]]))
+                cols.append(np.full(index.size, problem.group(where)))
                 data.append(here * (abs(other) if j == k else -abs(other)))
-    shape = (len(labels), int(labels.max(initial=-1)) + 1)
+    shape = (problem.dim, problem.group_count)
     table = sparse.csr_array((np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))), shape=shape).tocoo()
     row, col = table.coords
-    own = np.zeros(len(labels))
+    own = np.zeros(problem.dim)
     inner = labels[row] == col
     own[row[inner]] = table.data[inner]
     outer = ~inner & (own[row] > 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -140,18 +139,23 @@ class Symmetry:
         smaller = Symmetry(system, self.parts, self.pins, self.shapes)
         return smaller, smaller.solution.basis[self.solution.free]
 
+    @property
+    def headline(self) -> str:
+        if not self.dim:
+            return "Nothing in this network can be rescaled."
+        return (
+            f"{self.dim:,} channels of this network can be rescaled: multiply what enters one, divide what leaves it by "
+            "the same number, and the function stays."
+        )
+
     def __str__(self) -> str:
         groups, pinned = self.groups, self.pinned
-        lines = [
-            f"{self.dim:,} log-scales are free, in {len(groups)} groups: multiply what enters a channel, divide what "
-            "leaves it, and the function stays.",
-            "",
-        ]
+        lines = [self.headline, ""]
         width = max([len(g.name) for g in groups], default=0)
         for group in groups:
             lines.append(f"  {group.name:<{width}}  {group.size:>6,}  moves {_listed(group.moves)}")
         if pinned:
-            lines += ["", f"Held at 0 in {len(pinned)} places:"] + [f"  {where}: {why}" for where, why in pinned]
+            lines += ["", "Held at scale 1:"] + [f"  {where}: {why}" for where, why in pinned]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -161,8 +165,3 @@ class Symmetry:
 def _listed(names: tuple[str, ...], most: int = 4) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def largest_factor(log_scales: Tensor) -> float:
-    """How far a rescaling goes: the largest of the factors and their inverses."""
-    return math.exp(float(log_scales.abs().max())) if len(log_scales) else 1.0

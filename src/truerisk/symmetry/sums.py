@@ -1,12 +1,12 @@
 r"""Row and column sums of the scaled matrices of a problem, read as rarely as possible.
 
 All that the solver needs to know about a matrix x (an `a` with power p = 2, or a `c` with p = 1) are the sums of
-x exp(-p tau) over its rows and over its columns,
+x exp(-p tau) over each of its rows and over each of its columns,
 
     row_i = exp(-p r_i) sum_j x_ij exp(-p c_j),        col_j = exp(-p c_j) sum_i x_ij exp(-p r_i).
 
 Each costs one product of x with a vector. A change of r multiplies the row sums but makes the column sums
-unknown, and the other way round; a change by one number on each side multiplies both. So sums are kept until a
+unknown, and the other way round; adding one number to a whole side multiplies both. So sums are kept until a
 change really outdates them. Reading every matrix once is called a pass, and `passes` counts them.
 """
 
@@ -26,7 +26,7 @@ class Part:
     x: FloatArray
     power: float
     weight: float
-    sums: list[FloatArray | None] = field(default_factory=lambda: [None, None])  # over rows, over columns
+    sums: list[FloatArray | None] = field(default_factory=lambda: [None, None])  # of rows, of columns
 
 
 @dataclass
@@ -35,39 +35,47 @@ class Layer:
 
     block: Block
     scales: list[FloatArray]  # [B, R] and [B, C]
-    parts: list[Part]
-    first: int = 0  # the side to read when only the total is wanted
+    parts: list[Part]  # the one of `a` comes first
+    first: int = 0  # the side to read when any will do
 
 
 class Sums:
-    """The current point `t` of a minimization, with all sums known there."""
+    """The current point `t` of a minimization, and all sums that are known there."""
 
     def __init__(self, problem: Problem, split: frozenset[int] = frozenset()) -> None:
-        """`split` numbers the blocks whose cross terms are needed apart by sign."""
+        """Start at t = 0. `split` numbers the blocks whose cross terms are needed apart by sign."""
         self.problem = problem
         self.t = np.zeros(problem.dim)
         self.passes = 0.0
-        self._total = float(sum(b.a.size + (0 if b.c is None else b.c.size) for b in problem.blocks))
+        self._size = float(sum(b.a.size + (0 if b.c is None else b.c.size) for b in problem.blocks))
         self.layers = []
         for number, block in enumerate(problem.blocks):
-            parts = [Part(block.a, 2.0, 0.5)]
-            if block.c is not None and self._count(block.c) and block.c.any():
-                signs = (1.0, -1.0) if number in split else ()
-                parts += [Part(np.maximum(sign * block.c, 0.0), 1.0, -sign) for sign in signs]
-                parts += [] if signs else [Part(block.c, 1.0, -1.0)]
             batch, height, width = block.a.shape
-            self.layers.append(Layer(block, [np.zeros((batch, height)), np.zeros((batch, width))], parts))
+            scales = [np.zeros((batch, height)), np.zeros((batch, width))]
+            self.layers.append(Layer(block, scales, self._parts(block, number in split)))
+
+    def _parts(self, block: Block, split: bool) -> list[Part]:
+        parts = [Part(block.a, 2.0, 0.5)]
+        if block.c is not None:
+            self._count(block.c)
+            if block.c.any() and split:
+                for sign in (1.0, -1.0):
+                    self._count(block.c)
+                    parts.append(Part(np.maximum(sign * block.c, 0.0), 1.0, -sign))
+            elif block.c.any():
+                parts.append(Part(block.c, 1.0, -1.0))
+        return parts
+
+    def _count(self, x: FloatArray) -> None:
+        self.passes += x.size / self._size
 
     @property
     def centred(self) -> bool:
+        """Whether all cross terms vanish, which makes F convex."""
         return all(len(layer.parts) == 1 for layer in self.layers)
 
-    def _count(self, x: FloatArray) -> bool:
-        self.passes += x.size / self._total
-        return True
-
     def of(self, layer: Layer, part: Part, side: int) -> FloatArray:
-        """Sums over rows (side 0, shape [B, R]) or columns (side 1, shape [B, C]), read if unknown."""
+        """Sums of rows (side 0, shape [B, R]) or columns (side 1, shape [B, C]), read if unknown."""
         known = part.sums[side]
         if known is None:
             self._count(part.x)
@@ -75,15 +83,16 @@ class Sums:
         return known
 
     def total(self, layer: Layer, part: Part) -> float:
-        side = layer.first if part.sums[1 - layer.first] is None else 1 - layer.first
-        return float(self.of(layer, part, side).sum())
+        known = part.sums[1 - layer.first]
+        return float((self.of(layer, part, layer.first) if known is None else known).sum())
 
     def value(self) -> float:
+        """F(t)."""
         parts = sum(part.weight * self.total(layer, part) for layer in self.layers for part in layer.parts)
-        return float(self.problem.slope @ self.t + parts)
+        return float(self.problem.slope @ self.t) + parts
 
     def jump(self, t: FloatArray) -> None:
-        """Go to any other point; sums that this outdates become unknown."""
+        """Go to any other point."""
         self.t = t.copy()
         for layer in self.layers:
             changes: list[FloatArray | None] = [None, None]
@@ -94,7 +103,7 @@ class Sums:
             self.move(layer, changes)
 
     def move(self, layer: Layer, changes: list[FloatArray | None]) -> None:
-        """Change the log-scales of the rows and columns of one block, side by side; None is no change."""
+        """Change the log-scales of the rows and of the columns of one block; None is no change."""
         for side, change in enumerate(changes):
             if change is None:
                 continue
@@ -118,11 +127,11 @@ class Sums:
 def _read(part: Part, scales: list[FloatArray], side: int) -> FloatArray:
     """One product of the matrix with the factors of its other side."""
     other = scales[1 - side]
-    # The largest factor becomes 1: nothing overflows, however far the scales have gone.
-    base = float(other.min(initial=np.inf)) if other.size else 0.0
+    # The largest factor becomes 1: none overflows, however far the scales have gone.
+    base = float(other.min()) if other.size else 0.0
     factor = np.exp(-part.power * (other - base))
     if part.x.shape[1:] == (1, 1):
-        product = part.x[:, :, 0] * factor
+        product = part.x[:, :, 0] * factor  # thousands of products of 1 x 1 matrices would take their time
     elif side == 0:
         product = np.matmul(part.x, factor[:, :, None])[:, :, 0]
     else:

@@ -41,6 +41,10 @@ def conv_bn(c_in: int, c_out: int, kernel: int, stride: int = 1, groups: int = 1
     return [conv, nn.BatchNorm2d(c_out)]
 
 
+def head(width: int, classes: int = 4) -> list[nn.Module]:
+    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes)]
+
+
 class Plus(nn.Module):
     """x + body(x)."""
 
@@ -53,11 +57,11 @@ class Plus(nn.Module):
 
 
 class Scale(nn.Module):
-    """x times one parameter for each element of the last axis (layer scale)."""
+    """x times a parameter of this shape (layer scale)."""
 
-    def __init__(self, width: int):
+    def __init__(self, *shape: int):
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(width))
+        self.scale = nn.Parameter(torch.ones(shape))
 
     def forward(self, x):
         return x * self.scale

@@ -17,7 +17,7 @@ CLASSES = 3
 
 
 class Attention(nn.Module):
-    """One linear layer for q, k and v, then `kind`: PyTorch's function, or written out."""
+    """One linear layer for q, k and v, then `kind`: PyTorch's function, or written out; "linear" has no softmax."""
 
     def __init__(self, width, heads, kind, causal=False):
         super().__init__()
@@ -31,7 +31,8 @@ class Attention(nn.Module):
             a = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         else:
             q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, dim=-1))
-            a = (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1) @ v
+            logits = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
+            a = (logits if self.kind == "linear" else logits.softmax(-1)) @ v
         return self.out(a.transpose(1, 2).reshape(batch, length, width))
 
 
@@ -74,6 +75,8 @@ def vit(attention="built-in", token=True, width=24, heads=3, depth=2, side=3, se
         layers += [Plus(nn.LayerNorm(width), mixer), Plus(nn.LayerNorm(width), *mlp)]
     net = nn.Sequential(*layers, nn.LayerNorm(width), First() if token else Mean(1), nn.Linear(width, CLASSES))
     block = width + width + width  # after the first norm; q against k; v
+    if attention == "linear":
+        block += heads  # no softmax: u_q + u_k is only the same for all dimensions of a head, as the logits are a sum
     block += width + 0  # after the second norm; hidden, pinned by GELU
     dim = depth * block + width  # after the last norm
     return finish(net, seed), normal(2, 1, 2 * side, 2 * side), dim
@@ -82,9 +85,7 @@ def vit(attention="built-in", token=True, width=24, heads=3, depth=2, side=3, se
 def encoder(norm_first, activation, width=16, heads=2, hidden=24, depth=2, seed=0):
     """nn.TransformerEncoderLayer."""
     layers = [
-        nn.TransformerEncoderLayer(
-            width, heads, hidden, activation=activation, batch_first=True, norm_first=norm_first
-        )
+        nn.TransformerEncoderLayer(width, heads, hidden, activation=activation, batch_first=True, norm_first=norm_first)
         for _ in range(depth)
     ]
     net = nn.Sequential(nn.Linear(5, width), *layers, Mean(1), nn.Linear(width, CLASSES))
@@ -110,13 +111,14 @@ class RMSNorm(nn.Module):
 
 
 class Rotary(nn.Module):
-    """Grouped-query attention with rotary positions, without biases."""
+    """Grouped-query attention with rotary positions, without biases. `norm`: one for q, one for k, on each head."""
 
-    def __init__(self, width, heads, kv_heads, length):
+    def __init__(self, width, heads, kv_heads, length, norm):
         super().__init__()
         self.heads, self.kv_heads, d = heads, kv_heads, width // heads
         self.q, self.out = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
         self.k, self.v = (nn.Linear(width, kv_heads * d, bias=False) for _ in range(2))
+        self.q_norm, self.k_norm = norm(d), norm(d)
         angles = torch.arange(length)[:, None] * 100.0 ** (-torch.arange(d // 2) / (d // 2))
         self.register_buffer("cos", torch.cat([angles, angles], -1).cos())
         self.register_buffer("sin", torch.cat([angles, angles], -1).sin())
@@ -129,7 +131,7 @@ class Rotary(nn.Module):
         batch, length, width = x.shape
         q = self.q(x).view(batch, length, self.heads, -1).transpose(1, 2)
         k, v = (f(x).view(batch, length, self.kv_heads, -1).transpose(1, 2) for f in (self.k, self.v))
-        q, k = self.turn(q), self.turn(k)
+        q, k = self.turn(self.q_norm(q)), self.turn(self.k_norm(k))
         if self.kv_heads < self.heads:
             k, v = (t.repeat_interleave(self.heads // self.kv_heads, dim=1) for t in (k, v))
         a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -150,22 +152,34 @@ class Gated(nn.Module):
 
 
 def llama(
-    act=F.silu, norm=nn.RMSNorm, width=16, heads=2, kv_heads=2, hidden=20, depth=2, vocabulary=11, tied=False, seed=0
+    act=F.silu,
+    norm=nn.RMSNorm,
+    qk_norm=False,
+    tied=False,
+    width=16,
+    heads=2,
+    kv_heads=2,
+    hidden=20,
+    depth=2,
+    vocabulary=11,
+    seed=0,
 ):
     """A language model as Llama builds it: RMSNorm, rotary positions, gated MLP."""
-    length, eps = 6, 1e-5
+    length, norm = 6, partial(norm, eps=1e-5)
     embedding, head = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary, bias=False)
     if tied:
         head.weight = embedding.weight
     layers = []
     for _ in range(depth):
-        layers.append(Plus(norm(width, eps=eps), Rotary(width, heads, kv_heads, length)))
-        layers.append(Plus(norm(width, eps=eps), Gated(width, hidden, act)))
-    net = nn.Sequential(embedding, *layers, norm(width, eps=eps), head)
+        layers.append(Plus(norm(width), Rotary(width, heads, kv_heads, length, norm if qk_norm else nn.Identity)))
+        layers.append(Plus(norm(width), Gated(width, hidden, act)))
+    net = nn.Sequential(embedding, *layers, norm(width), head)
 
-    kv = kv_heads * width // heads
+    head_width = width // heads
+    kv = kv_heads * head_width
     block = width + width  # after the two norms
-    block += kv // 2  # q against k: turning mixes dimensions d and d + half, so they are tied. Heads that share k too
+    # q against k: turning mixes dimensions d and d + half, so they are tied. So are heads that share k or a gain.
+    block += head_width // 2 if qk_norm else kv // 2
     block += kv  # v
     block += hidden  # up
     if act is not F.silu:
@@ -223,12 +237,14 @@ ZOO = {
     "vit": vit,
     "vit_sdpa": partial(vit, "sdpa"),
     "vit_matmul": partial(vit, "matmul", token=False),
+    "vit_linear": partial(vit, "linear"),
     "encoder_pre_relu": partial(encoder, True, "relu"),
     "encoder_pre_gelu": partial(encoder, True, "gelu"),
     "encoder_post_relu": partial(encoder, False, "relu"),
     "encoder_post_gelu": partial(encoder, False, "gelu"),
     "llama": llama,
     "llama_grouped_query": partial(llama, heads=4),
+    "llama_qk_norm": partial(llama, qk_norm=True),
     "llama_tied": partial(llama, tied=True),
     "llama_reglu": partial(llama, act=F.relu, norm=RMSNorm),
     "llama_bilinear": partial(llama, act=nn.Identity()),
@@ -249,9 +265,9 @@ IDLE = {
     # A bias of k adds the same number to all logits of a query.
     name: SMALL[name]["depth"] * SMALL[name]["width"]
     for name in ZOO
-    if name.startswith(("vit", "encoder"))
+    if name.startswith(("vit", "encoder")) and name != "vit_linear"
 } | {
-    # The last bias of a token mix adds the same number to all channels of a token: the norms on the stream subtract it.
+    # The last bias of a token mix adds the same number to all channels of a token: all norms on the stream subtract it.
     name: SMALL[name]["depth"] * SMALL[name]["side"] ** 2
     for name in ("mixer", "mixer_relu")
 }

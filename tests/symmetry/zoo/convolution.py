@@ -1,4 +1,4 @@
-"""Convolutional networks without a residual stream of their own family (those are in residual.py)."""
+"""Convolutional networks without residuals: chains, branches, concatenations."""
 
 from functools import partial
 from itertools import pairwise
@@ -6,13 +6,9 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from ._build import Mean, Permute, Plus, Scale, conv_bn, finish, normal
+from ._build import Scale, conv_bn, finish, head, normal
 
 CLASSES = 4
-
-
-def head(width):
-    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, CLASSES)]
 
 
 def vgg(stages=((16, 16), (32, 32)), hidden=64, pixels=12, seed=0):
@@ -96,84 +92,6 @@ def densenet(stem=8, growth=4, blocks=(3, 3), pixels=8, seed=0):
     return finish(net, seed), normal(1, 3, pixels, pixels), dim
 
 
-def mobilenet(stem=8, stages=((1, 6, 1), (4, 12, 2), (4, 16, 2)), last=32, clipped=True, pixels=8, seed=0):
-    """MobileNetV2. `stages`: (expansion, channels, blocks). ReLU6 pins what's after a norm, not what's before it."""
-    act = nn.ReLU6 if clipped else nn.ReLU
-    layers, c = [*conv_bn(3, stem, 3, stride=2), act()], stem
-    dim = stem
-    after = stem  # channels between a norm and an activation
-    for expansion, width, n in stages:
-        for _ in range(n):
-            inner = expansion * c
-            body = [*conv_bn(c, inner, 1), act()] if expansion > 1 else []
-            body += [*conv_bn(inner, inner, 3, groups=inner), act(), *conv_bn(inner, width, 1)]
-            if expansion > 1:
-                dim, after = dim + inner, after + inner  # the 1x1 convolution that expands
-            dim, after = dim + inner, after + inner  # the depthwise one: each output channel is free
-            dim += width  # the 1x1 convolution that projects
-            if c != width:
-                dim += width  # the norm at its end begins a stream
-            layers.append(Plus(*body) if c == width else nn.Sequential(*body))
-            c = width
-    net = nn.Sequential(*layers, *conv_bn(c, last, 1), act(), *head(last))
-    dim, after = dim + last, after + last
-    return finish(net, seed), normal(1, 3, pixels, pixels), dim if clipped else dim + after
-
-
-class SqueezeExcite(nn.Module):
-    """x times a gate from the mean of x."""
-
-    def __init__(self, width, squeezed, gate):
-        super().__init__()
-        self.gate = nn.Sequential(
-            nn.AdaptiveAvgPool2d(1), nn.Conv2d(width, squeezed, 1), nn.ReLU(), nn.Conv2d(squeezed, width, 1), gate()
-        )
-
-    def forward(self, x):
-        return x * self.gate(x)
-
-
-def squeeze_excite(width=16, squeezed=4, blocks=2, gate=nn.Sigmoid, pixels=8, seed=0):
-    """The sigmoid pins the gate at 0, so the product has the u of x."""
-    layers = [*conv_bn(3, width, 3), nn.ReLU()]
-    for _ in range(blocks):
-        body = [*conv_bn(width, width, 3), nn.ReLU(), *conv_bn(width, width, 3), SqueezeExcite(width, squeezed, gate)]
-        layers += [Plus(*body), nn.ReLU()]
-    net = nn.Sequential(*layers, *head(width))
-    dim = width + width  # the stem's convolution; the stream
-    dim += blocks * (width + width + width)  # conv, norm, conv; the second norm's output is the stream's
-    dim += blocks * squeezed  # the gate's hidden layer
-    return finish(net, seed), normal(1, 3, pixels, pixels), dim
-
-
-class ChannelNorm(nn.Sequential):
-    """LayerNorm over the channels of an image."""
-
-    def __init__(self, width):
-        super().__init__(Permute(0, 2, 3, 1), nn.LayerNorm(width), Permute(0, 3, 1, 2))
-
-
-def convnext(widths=(12, 24), blocks=(2, 2), kernel=7, pixels=16, seed=0):
-    """Each stream ends in a LayerNorm (before the next stage, or before the head) and is pinned by it."""
-    layers, width, dim = [], None, 0
-    for w, n in zip(widths, blocks, strict=True):
-        if width is None:
-            layers += [nn.Conv2d(3, w, 2, stride=2), ChannelNorm(w)]  # 0: before it the norm, after it the stream
-        else:
-            layers += [ChannelNorm(width), nn.Conv2d(width, w, 2, stride=2)]
-            dim += width  # after the norm; the convolution's output is the stream
-        for _ in range(n):
-            body = [nn.Conv2d(w, w, kernel, padding=kernel // 2, groups=w), Permute(0, 2, 3, 1), nn.LayerNorm(w)]
-            body += [nn.Linear(w, 4 * w), nn.GELU(), nn.Linear(4 * w, w), Scale(w), Permute(0, 3, 1, 2)]
-            layers.append(Plus(*body))
-            dim += 0 + w  # the depthwise convolution is pinned by the norm; after the norm
-            dim += 0 + w  # hidden, pinned by GELU; between the second linear layer and the scale
-        width = w
-    net = nn.Sequential(*layers, Mean(2, 3), nn.LayerNorm(width), nn.Linear(width, CLASSES))
-    dim += width  # after the last norm
-    return finish(net, seed), normal(1, 3, pixels, pixels), dim
-
-
 def norm_net(norm, gain=True, width=8, pixels=8, seed=0):
     """Norms that compute their own statistics pin their input (by eps, and by mixing channels); the gain is free."""
     norms = {
@@ -186,6 +104,27 @@ def norm_net(norm, gain=True, width=8, pixels=8, seed=0):
         *head(width),
     )
     return finish(net, seed), normal(2, 3, pixels, pixels), 2 * width if gain else 0
+
+
+def pixel_scale(width=6, pixels=6, seed=0):
+    """A parameter for each pixel of each channel, then a linear layer that reads each of them with its own weights."""
+    side = pixels - 2
+    net = nn.Sequential(
+        *(nn.Conv2d(3, width, 3), Scale(width, side, side), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(width * side * side, CLASSES)),
+    )
+    return finish(net, seed), normal(2, 3, pixels, pixels), width + width * side * side  # before; after the scale
+
+
+def image_norm(width=6, pixels=8, seed=0):
+    """LayerNorm over whole images, with a gain for each pixel. A convolution reads all pixels with the same weights."""
+    one, two = pixels - 2, pixels - 4
+    net = nn.Sequential(
+        *(nn.Conv2d(3, width, 3), nn.LayerNorm((width, one, one)), nn.ReLU()),
+        *(nn.Conv2d(width, width, 3), nn.LayerNorm((width, two, two)), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(width * two * two, CLASSES)),
+    )
+    return finish(net, seed), normal(2, 3, pixels, pixels), width + width * two * two  # after each norm
 
 
 class UNet(nn.Module):
@@ -249,14 +188,11 @@ ZOO = {
     "vgg": vgg,
     "inception": inception,
     "densenet": densenet,
-    "mobilenet": mobilenet,
-    "mobilenet_relu": partial(mobilenet, clipped=False),
-    "squeeze_excite": squeeze_excite,
-    "squeeze_excite_hard": partial(squeeze_excite, gate=nn.Hardsigmoid),
-    "convnext": convnext,
     "group_norm": partial(norm_net, "group"),
     "group_norm_no_gain": partial(norm_net, "group", gain=False),
     "instance_norm": partial(norm_net, "instance"),
+    "pixel_scale": pixel_scale,
+    "image_norm": image_norm,
     "unet": unet,
     "unet_nearest": partial(unet, up="nearest"),
     "unet_bilinear": partial(unet, up="bilinear"),
@@ -267,14 +203,11 @@ SMALL = {
     "vgg": {"stages": ((2,), (3,)), "hidden": 4, "pixels": 6},
     "inception": {"stem": 2, "width": 2, "blocks": 1, "pixels": 4},
     "densenet": {"stem": 2, "growth": 2, "blocks": (2, 1), "pixels": 4},
-    "mobilenet": {"stem": 2, "stages": ((1, 3, 1), (2, 3, 2)), "last": 4},
-    "mobilenet_relu": {"stem": 2, "stages": ((1, 3, 1), (2, 3, 2)), "last": 4},
-    "squeeze_excite": {"width": 3, "squeezed": 2, "blocks": 1, "pixels": 4},
-    "squeeze_excite_hard": {"width": 3, "squeezed": 2, "blocks": 1, "pixels": 4},
-    "convnext": {"widths": (2, 3), "blocks": (1, 1), "kernel": 3, "pixels": 8},
     "group_norm": {"width": 4, "pixels": 6},
     "group_norm_no_gain": {"width": 4, "pixels": 6},
     "instance_norm": {"width": 3, "pixels": 6},
+    "pixel_scale": {"width": 2, "pixels": 4},
+    "image_norm": {"width": 2, "pixels": 6},
     "unet": {"widths": (2, 3), "pixels": 4},
     "unet_nearest": {"widths": (2, 3), "pixels": 4},
     "unet_bilinear": {"widths": (2, 3), "pixels": 4},

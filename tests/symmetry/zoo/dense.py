@@ -10,6 +10,14 @@ from ._build import Plus, Scale, finish, normal
 INPUTS, OUTPUTS = 5, 3
 
 
+class SquaredReLU(nn.Module):
+    """A product of two activations has the sum of their u: here 2u."""
+
+    def forward(self, x):
+        x = x.relu()
+        return x * x
+
+
 def mlp(widths=(32, 24, 16), bias=True, activation=nn.ReLU, free=True, seed=0):
     """A homogeneous activation leaves every hidden channel free. Biases move with them: they change nothing."""
     layers, width = [], INPUTS
@@ -58,14 +66,15 @@ def offset(width=8, seed=0):
     return finish(Net(), seed), normal(2, INPUTS), width + 0  # the first layer; the second is pinned
 
 
-def layer_scale(width=8, depth=2, seed=0):
-    """Residual blocks whose body ends in a parameter for each channel."""
+def layer_scale(width=8, scales=None, depth=2, seed=0):
+    """Residual blocks whose body ends in a parameter for each channel, or in one for all of them (ReZero)."""
+    scales = scales or width
     blocks = [
-        Plus(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width), Scale(width)) for _ in range(depth)
+        Plus(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width), Scale(scales)) for _ in range(depth)
     ]
     net = nn.Sequential(nn.Linear(INPUTS, width), *blocks, nn.Linear(width, OUTPUTS))
     stream = width
-    block = 2 * width + width  # hidden; before the scale. After the scale it's the stream
+    block = 2 * width + scales  # hidden; before the scale (as far from the stream as the scale can bridge)
     return finish(net, seed), normal(2, INPUTS), stream + depth * block
 
 
@@ -124,12 +133,14 @@ ZOO = {
     "mlp_no_bias": partial(mlp, bias=False),
     "mlp_leaky": partial(mlp, activation=nn.LeakyReLU),
     "mlp_prelu": partial(mlp, activation=nn.PReLU),
+    "mlp_squared": partial(mlp, activation=SquaredReLU),
     "mlp_tanh": partial(mlp, activation=nn.Tanh, free=False),
     "mlp_gelu": partial(mlp, activation=nn.GELU, free=False),
     "deep_linear": deep_linear,
     "half_pinned": half_pinned,
     "offset": offset,
     "layer_scale": layer_scale,
+    "rezero": partial(layer_scale, scales=1),
     "batch_norm": batch_norm,
     "batch_norm_not_affine": partial(batch_norm, affine=False),
     "maxout": maxout,

@@ -5,7 +5,8 @@ from functools import partial
 from torch import nn
 from torch.nn import functional as F
 
-from ._build import conv_bn, finish, normal
+from ._build import Mean, Permute, Plus, Scale, conv_bn, finish, head, normal
+
 
 class Block(nn.Module):
     """relu(body(x) + shortcut(x)), in place as torchvision does it."""
@@ -39,10 +40,6 @@ def stem(kind, width):
     if kind == "cifar":
         return [*conv_bn(3, width, 3), relu()]
     return [*conv_bn(3, width, 7, stride=2), relu(), nn.MaxPool2d(3, 2, padding=1)]
-
-
-def head(width, classes):
-    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes)]
 
 
 def basic(widths=(64, 128, 256, 512), blocks=(2, 2, 2, 2), kind="imagenet", pixels=32, option="B", classes=10, seed=0):
@@ -130,20 +127,108 @@ def pre_activation(widths=(16, 32, 64), blocks=(2, 2, 2), pixels=16, classes=10,
     return finish(net, seed), normal(1, 3, pixels, pixels), dim
 
 
+def mobilenet(stem=8, stages=((1, 6, 1), (4, 12, 2), (4, 16, 2)), last=32, clipped=True, pixels=8, seed=0):
+    """MobileNetV2. `stages`: (expansion, channels, blocks). ReLU6 pins what's after a norm, not what's before it."""
+    act = nn.ReLU6 if clipped else nn.ReLU
+    layers, c = [*conv_bn(3, stem, 3, stride=2), act()], stem
+    dim = stem
+    after = stem  # channels between a norm and an activation
+    for expansion, width, n in stages:
+        for _ in range(n):
+            inner = expansion * c
+            body = [*conv_bn(c, inner, 1), act()] if expansion > 1 else []
+            body += [*conv_bn(inner, inner, 3, groups=inner), act(), *conv_bn(inner, width, 1)]
+            if expansion > 1:
+                dim, after = dim + inner, after + inner  # the 1x1 convolution that expands
+            dim, after = dim + inner, after + inner  # the depthwise one: each output channel is free
+            dim += width  # the 1x1 convolution that projects
+            if c != width:
+                dim += width  # the norm at its end begins a stream
+            layers.append(Plus(*body) if c == width else nn.Sequential(*body))
+            c = width
+    net = nn.Sequential(*layers, *conv_bn(c, last, 1), act(), *head(last))
+    dim, after = dim + last, after + last
+    return finish(net, seed), normal(1, 3, pixels, pixels), dim if clipped else dim + after
+
+
+class SqueezeExcite(nn.Module):
+    """x times a gate from the mean of x."""
+
+    def __init__(self, width, squeezed, gate):
+        super().__init__()
+        self.gate = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Conv2d(width, squeezed, 1), nn.ReLU(), nn.Conv2d(squeezed, width, 1), gate()
+        )
+
+    def forward(self, x):
+        return x * self.gate(x)
+
+
+def squeeze_excite(width=16, squeezed=4, blocks=2, gate=nn.Sigmoid, pixels=8, seed=0):
+    """The sigmoid pins the gate at 0, so the product has the u of x."""
+    layers = [*conv_bn(3, width, 3), nn.ReLU()]
+    for _ in range(blocks):
+        body = [*conv_bn(width, width, 3), nn.ReLU(), *conv_bn(width, width, 3), SqueezeExcite(width, squeezed, gate)]
+        layers += [Plus(*body), nn.ReLU()]
+    net = nn.Sequential(*layers, *head(width))
+    dim = width + width  # the stem's convolution; the stream
+    dim += blocks * (width + width + width)  # conv, norm, conv; the second norm's output is the stream's
+    dim += blocks * squeezed  # the gate's hidden layer
+    return finish(net, seed), normal(1, 3, pixels, pixels), dim
+
+
+class ChannelNorm(nn.Sequential):
+    """LayerNorm over the channels of an image."""
+
+    def __init__(self, width):
+        super().__init__(Permute(0, 2, 3, 1), nn.LayerNorm(width), Permute(0, 3, 1, 2))
+
+
+def convnext(widths=(12, 24), blocks=(2, 2), kernel=7, pixels=16, seed=0):
+    """Each stream ends in a LayerNorm (before the next stage, or before the head) and is pinned by it."""
+    layers, width, dim = [], None, 0
+    for w, n in zip(widths, blocks, strict=True):
+        if width is None:
+            layers += [nn.Conv2d(3, w, 2, stride=2), ChannelNorm(w)]  # 0: before it the norm, after it the stream
+        else:
+            layers += [ChannelNorm(width), nn.Conv2d(width, w, 2, stride=2)]
+            dim += width  # after the norm; the convolution's output is the stream
+        for _ in range(n):
+            body = [nn.Conv2d(w, w, kernel, padding=kernel // 2, groups=w), Permute(0, 2, 3, 1), nn.LayerNorm(w)]
+            body += [nn.Linear(w, 4 * w), nn.GELU(), nn.Linear(4 * w, w), Scale(w), Permute(0, 3, 1, 2)]
+            layers.append(Plus(*body))
+            dim += 0 + w  # the depthwise convolution is pinned by the norm; after the norm
+            dim += 0 + w  # hidden, pinned by GELU; between the second linear layer and the scale
+        width = w
+    net = nn.Sequential(*layers, Mean(2, 3), nn.LayerNorm(width), nn.Linear(width, 4))
+    dim += width  # after the last norm
+    return finish(net, seed), normal(1, 3, pixels, pixels), dim
+
+
 ZOO = {
-    "resnet18": partial(basic, pixels=64),
+    "resnet18": basic,
     "resnet18_cifar": partial(basic, kind="cifar"),
     "resnet20_option_a": partial(basic, widths=(16, 32, 64), blocks=(3, 3, 3), kind="cifar", option="A"),
-    "resnet50": partial(bottleneck, pixels=64),
+    "resnet50": bottleneck,
     "resnext": partial(bottleneck, widths=(16, 32), blocks=(2, 2), kind="cifar", grow=2, groups=4),
     "pre_activation": pre_activation,
+    "mobilenet": mobilenet,
+    "mobilenet_relu": partial(mobilenet, clipped=False),
+    "squeeze_excite": squeeze_excite,
+    "squeeze_excite_hard": partial(squeeze_excite, gate=nn.Hardsigmoid),
+    "convnext": convnext,
 }
 SMALL = {
-    "resnet18": {"widths": (2, 3), "blocks": (1, 2), "pixels": 16, "classes": 3},
+    "resnet18": {"widths": (2, 3), "blocks": (1, 1), "pixels": 10, "classes": 3},
     "resnet18_cifar": {"widths": (2, 3), "blocks": (2, 1), "pixels": 5, "classes": 3},
-    "resnet20_option_a": {"widths": (2, 4), "blocks": (1, 2), "pixels": 5, "classes": 3},
-    "resnet50": {"widths": (2, 3), "blocks": (2, 1), "pixels": 16, "out": 2, "classes": 3},
+    "resnet20_option_a": {"widths": (2, 4), "blocks": (1, 1), "pixels": 5, "classes": 3},
+    "resnet50": {"widths": (2, 2), "blocks": (2, 1), "pixels": 10, "out": 2, "classes": 3},
     "resnext": {"widths": (2, 3), "blocks": (1, 1), "pixels": 5, "groups": 2, "out": 2, "classes": 3},
-    "pre_activation": {"widths": (2, 3), "blocks": (2, 2), "pixels": 5, "classes": 3},
+    "pre_activation": {"widths": (2, 3), "blocks": (1, 2), "pixels": 5, "classes": 3},
+    "mobilenet": {"stem": 2, "stages": ((1, 3, 1), (2, 3, 2)), "last": 4},
+    "mobilenet_relu": {"stem": 2, "stages": ((1, 3, 1), (2, 3, 2)), "last": 4},
+    "squeeze_excite": {"width": 3, "squeezed": 2, "blocks": 1, "pixels": 4},
+    "squeeze_excite_hard": {"width": 3, "squeezed": 2, "blocks": 1, "pixels": 4},
+    "convnext": {"widths": (2, 3), "blocks": (1, 1), "kernel": 3, "pixels": 8},
 }
 IDLE: dict[str, int] = {}

@@ -1,0 +1,110 @@
+"""All path products of a small network, one by one.
+
+The path lift (Gonon, Brisebarre, Riccietti and Gribonval 2024) is the vector of the products of weights along
+all paths from an input coordinate or a bias to an output coordinate. Rescaling hidden units by positive numbers
+changes neither it nor the signs of the weights, and the two together determine the function of a ReLU network.
+The operations, and the choices made for them, are those of :mod:`truerisk.symmetry.path_norm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from truerisk.errors import TrueriskError
+from truerisk.symmetry.path_norm import Paths, follow
+
+
+@dataclass(frozen=True)
+class PathLift:
+    """The product of each path, and the sign of each weight by the name of its parameter."""
+
+    paths: Tensor
+    signs: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class _Prefixes(Paths):
+    """Paths on their way: the (flat) entry where each one is now, and its product so far.
+
+    Their order follows from the operations alone and never from the values of weights.
+    """
+
+    at: Tensor
+    product: Tensor
+    size: torch.Size  # of the activation
+    limit: int
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.size
+
+    def start(self, bias: Tensor) -> _Prefixes:
+        self._check(bias.numel())
+        return _Prefixes(torch.arange(bias.numel()), bias.flatten(), bias.shape, self.limit)
+
+    def move(self, fn: Callable[[Tensor], Tensor]) -> _Prefixes:
+        # fn copies: applied to the numbers of the entries from 1 on, it tells where each of its entries is from.
+        numbers = fn(torch.arange(1.0, self.shape.numel() + 1, dtype=torch.float64).reshape(self.shape))
+        source, targets = numbers.flatten().long().sort(stable=True)
+        copies = torch.bincount(source, minlength=self.shape.numel() + 1)
+        before = copies.cumsum(0) - copies  # where the targets of an entry begin
+        times = copies[self.at + 1]
+        self._check(int(times.sum()))
+        row = torch.arange(len(self.at)).repeat_interleave(times)
+        nth = torch.arange(len(row)) - (times.cumsum(0) - times)[row]
+        return _Prefixes(targets[before[self.at[row] + 1] + nth], self.product[row], numbers.shape, self.limit)
+
+    def scale(self, weight: Tensor) -> _Prefixes:
+        shape = torch.broadcast_shapes(self.shape, weight.shape)
+        x = self if shape == self.shape else self.move(lambda t: t.expand(shape))
+        return _Prefixes(x.at, x.product * weight.expand(shape).reshape(-1)[x.at], shape, self.limit)
+
+    def matmul(self, weight: Tensor, sparse: bool = False) -> _Prefixes:
+        *batch, rows, inner = self.shape
+        outer = weight.shape[-1]
+        flat = weight.expand(*batch, inner, outer).reshape(-1, outer)
+        edges = flat != 0 if sparse else torch.ones_like(flat, dtype=torch.bool)
+        row = self.at // inner
+        entry = row // rows * inner + self.at % inner
+        self._check(int(edges.sum(1)[entry].sum()))
+        path, column = edges[entry].nonzero(as_tuple=True)
+        product = self.product[path] * flat[entry[path], column]
+        return _Prefixes(row[path] * outer + column, product, torch.Size([*batch, rows, outer]), self.limit)
+
+    def plus(self, other: _Prefixes) -> _Prefixes:
+        self._check(len(self.at) + len(other.at))
+        at, product = torch.cat([self.at, other.at]), torch.cat([self.product, other.product])
+        return _Prefixes(at, product, self.shape, self.limit)
+
+    def _check(self, count: int) -> None:
+        if count > self.limit:
+            raise TrueriskError(
+                f"the network has more than limit = {self.limit} paths: raise limit, or take path_norm, "
+                "which does not list them."
+            )
+
+
+def path_lift(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], limit: int = 100_000) -> PathLift:
+    """Return the product of the weights along every path, with its sign, and the signs of all parameters.
+
+    The network is taken in eval mode; ``example_input`` gives only the shape of one input. The order of the
+    paths depends on the architecture alone, so lifts of two networks of one architecture compare entry by
+    entry. More than ``limit`` paths, also on the way, are refused. The slopes of PReLU are not among the
+    products: they are part of the activation.
+
+    >>> model = nn.Sequential(nn.Linear(1, 2, bias=False), nn.ReLU(), nn.Linear(2, 1))
+    >>> model[0].weight.data, model[2].weight.data = torch.tensor([[3.0], [2.0]]), torch.tensor([[1.0, -2.0]])
+    >>> model[2].bias.data = torch.tensor([5.0])
+    >>> lift = path_lift(model, torch.zeros(1, 1))
+    >>> lift.paths.tolist(), lift.signs["2.weight"].tolist()
+    ([3.0, -4.0, 5.0], [[1.0, -1.0]])
+    """
+    nowhere = torch.zeros(0)
+    empty = _Prefixes(nowhere.long(), nowhere.double(), torch.Size([0]), limit)
+    ends = follow(model, example_input, empty.start)
+    signs = {name: weight.detach().double().sign() for name, weight in model.named_parameters()}
+    return PathLift(torch.cat([end.product for end in ends]), signs)
