@@ -13,7 +13,7 @@ from rich.table import Table
 from benchmarks.timing import Row
 from truerisk import progress
 
-NAMES = ("kl_inverse", "gibbs_risk", "gaussian_kl", "end_to_end", "convolutions")
+NAMES = ("kl_inverse", "gibbs_risk", "gaussian_kl", "end_to_end", "convolutions", "rescaling")
 
 
 def main(names: list[str]) -> int:

@@ -104,10 +104,9 @@ def count_directions(build):
 
 def directions(module, symmetry):
     """log|moved weight / weight| for each single log-scale, read off the modules."""
-    before = torch.cat([v.flatten() for v in module.state_dict().values() if v.is_floating_point()])
     for scales in torch.eye(symmetry.dim, dtype=torch.float64):
-        moved = symmetry.rescale(module, scales).state_dict().values()
-        yield (torch.cat([v.flatten() for v in moved if v.is_floating_point()]) / before).abs().log()
+        pairs = zip(symmetry.rescale(module, scales).parameters(), module.parameters(), strict=True)
+        yield torch.cat([(moved / weight).abs().log().flatten() for moved, weight in pairs])
 
 
 @pytest.mark.parametrize("name", ZOO)

@@ -92,6 +92,8 @@ def warnings(record: dict[str, Any], data: Data, duplicates: int) -> list[str]:
             "The KL is under 1 nat, so this is a hold-out bound in disguise: the posterior learnt next to nothing "
             "from the certifying examples, and the floor is the simpler guarantee."
         )
+    if record["kl"] is not None and record["rescaling"] is None:
+        lines.append("The network could not be followed (torch.export), so the KL was not made smaller by rescaling.")
     if record["risk_bound"] >= 1:
         lines.append("The certificate is vacuous; more data, a smaller network or --prior split:0.5 would help.")
     chance = 1 - max(data.counts) / len(data)

@@ -49,8 +49,19 @@ def _numbers(record: dict[str, Any]) -> Table:
     if record["kl"] is not None:
         meaning = "nats between posterior and prior: what the network learnt from the certifying examples"
         table.add_row("KL", f"{record['kl']:.4g}", meaning)
+        if record["rescaling"] is not None:
+            table.add_row("", f"{record['kl_unrescaled']:.4g}", f"before {_moved(record['rescaling'])}")
     table.add_row("delta", f"{record['delta']:g}", "the probability with which the certificate may be wrong")
     return table
+
+
+def _moved(rescaling: dict[str, Any]) -> str:
+    """How the KL was rescaled, with what tuning the prior's width would have done beside it."""
+    tuned, both = rescaling["tuned_scale"], rescaling["both"]
+    return (
+        f"rescaling {rescaling['free_log_scales']:,} channels (by tuning the prior's width, which is not free: "
+        f"{tuned:.4g}; by both: {both:.4g})"
+    )
 
 
 def _ledger(record: dict[str, Any]) -> Table:

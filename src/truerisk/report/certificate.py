@@ -84,6 +84,7 @@ def render(record: dict[str, Any]) -> str:
         figure=_figure(record),
         ledger=_ledger(record),
         forms=_forms(record),
+        rescaling=_rescaling(record),
         facts=_facts(record),
         check=_check(record),
     )
@@ -159,6 +160,21 @@ def _forms(record: dict[str, Any]) -> list[dict[str, str]]:
     return [{"name": name, "value": percent(v), "note": "says nothing" if v >= 1 else ""} for name, v in rows]
 
 
+def _rescaling(record: dict[str, Any]) -> dict[str, Any] | None:
+    """The KL with and without rescaling, each beside what tuning the prior's width would do."""
+    kls = record.get("rescaling")
+    if not kls:
+        return None
+    rows = [
+        ("As trained", kls["original"], ""),
+        ("With the prior's width tuned", kls["tuned_scale"], "not free: it would have to be paid for"),
+        ("Optimally rescaled", kls["rescaled"], "what the certificate uses"),
+        ("Both", kls["both"], "not free"),
+    ]
+    named = [{"name": name, "value": nats(value), "note": note} for name, value, note in rows]
+    return {"free": f"{kls['free_log_scales']:,}", "rows": named}
+
+
 def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     """How the certificate was made, as rows of a table."""
     data, settings, software = record["data"], record["settings"], record["software"]
@@ -186,7 +202,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     if record["kl"] is not None:
         before = record["kl_unrescaled"]
         rows.append(("KL(posterior, prior)", f"{nats(record['kl'])} nats"))
-        rows.append(("KL before rescaling", "not computed" if before is None else f"{nats(before)} nats"))
+        rows.append(("KL before rescaling", f"{nats(before)} nats"))
     if record["draws"] is not None:
         rows.append(("Draws", _draws(record["draws"])))
     rows += [

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 
 from truerisk.errors import TrueriskError
 from truerisk.seeds import derive
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from truerisk.symmetry.group import Symmetry
 
 TOLERANCE = 1e-8
+LARGE = 10.0  # inputs this large, too: many functions look linear near 0 (ReLU6, say)
 
 
 def check_symmetry(graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, Any]) -> None:
@@ -31,7 +32,8 @@ def check_symmetry(graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, An
     own = dict(graph.module.named_parameters()) | dict(graph.module.named_buffers())
     own = {name: t.detach() for name, t in own.items()}
     for tensors in (own, _randomized(graph, own)):
-        inputs = tuple(_random_input(x, number) for number, x in enumerate(graph.example))
+        size = 1.0 if tensors is own else LARGE
+        inputs = tuple(_random_input(x, number, size) for number, x in enumerate(graph.example))
         moved = {name: t * logs[name].exp() if name in logs else t for name, t in tensors.items()}
         before, after = graph.run(tensors, inputs), graph.run(moved, inputs)
         for node in graph.nodes:
@@ -39,12 +41,11 @@ def check_symmetry(graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, An
                 expected = old * of_label[flow.labels].exp()
                 _compare(node, expected, new)
         if tensors is own:
-            _check_module(graph, symmetry, log_scales, inputs, before)
+            _check_module(graph, symmetry.rescale(graph.module, log_scales), inputs, before)
 
 
 def _compare(node: fx.Node, expected: Tensor, found: Tensor) -> None:
-    scale = float(expected.abs().nan_to_num(posinf=0.0).max()) if expected.numel() else 0.0
-    if not torch.allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
+    if not _same(expected, found):
         raise TrueriskError(
             f"the rule for {spoken(node)} (at {where(node)}) is wrong: under a random rescaling its result is "
             "not what the rule says. Please report this network; find_symmetry(..., check=False) would give a "
@@ -52,13 +53,19 @@ def _compare(node: fx.Node, expected: Tensor, found: Tensor) -> None:
         )
 
 
-def _check_module(graph: Graph, symmetry: Symmetry, log_scales: Tensor, inputs: Any, before: Any) -> None:
-    """The module itself, not its graph: was the graph the whole story?"""
+def _same(expected: Tensor, found: Tensor) -> bool:
+    expected, found = expected.double(), found.double()
+    scale = float(expected.abs().nan_to_num(posinf=0.0).max()) if expected.numel() else 0.0
+    return torch.allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True)
+
+
+def _check_module(graph: Graph, twin: nn.Module, inputs: Any, before: Mapping[fx.Node, Any]) -> None:
+    """The module itself and its rescaled twin, not the graph: was the graph the whole story?"""
+    expected = [before[node] for node in graph.outputs]
     with torch.no_grad():
-        results = [list(_flat(m(*inputs))) for m in (graph.module, symmetry.rescale(graph.module, log_scales))]
-    for old, new in zip(*results, strict=True):
-        scale = float(old.abs().nan_to_num(posinf=0.0).max()) if old.numel() else 0.0
-        if not torch.allclose(old, new, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
+        results = [list(_flat(module(*inputs))) for module in (graph.module, graph.module, twin)]  # twice: the same?
+    for found in results:
+        if len(found) != len(expected) or not all(map(_same, expected, found)):
             raise TrueriskError(
                 "the network computes something that its captured graph does not show (random numbers, values kept "
                 "between calls?), so its symmetry can't be told."
@@ -97,9 +104,9 @@ def _randomized(graph: Graph, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return result
 
 
-def _random_input(example: Tensor, number: int) -> Tensor:
+def _random_input(example: Tensor, number: int, size: float) -> Tensor:
     """Normal numbers; for whole numbers (tokens), the example itself: any others might be out of range."""
     if not example.is_floating_point():
         return example
     generator = torch.Generator().manual_seed(derive(number, "check input"))
-    return torch.randn(example.shape, dtype=example.dtype, generator=generator)
+    return size * torch.randn(example.shape, dtype=example.dtype, generator=generator)

@@ -66,6 +66,8 @@ def follow(graph: Graph) -> tuple[Trace, dict[fx.Node, Any]]:
 
     def apply(node: fx.Node, args: Any, kwargs: Any) -> Any:
         trace.node = node
+        if shape_of(node) is None:  # a check that torch put in; it gives no tensor
+            return None
         given = list(operands((args, kwargs)))
         if all(isinstance(value, Known) for value in given):
             return _constant(node, args, kwargs, settled=all(v.settled for v in given if isinstance(v, Known)))
@@ -103,11 +105,11 @@ def _constant(node: fx.Node, args: Any, kwargs: Any, settled: bool) -> Any:
 
 
 def _wrap(result: Any, shape: Any) -> Any:
-    """Labels with as many axes as the tensor has; parameters on their way stay as they are."""
+    """Labels with as many axes as the tensor has; parameters on their way, and constants, stay as they are."""
     if not isinstance(shape, torch.Size):
         parts = result if isinstance(result, list | tuple) else [result] * len(shape)
         return [_wrap(part, one) for part, one in zip(parts, shape, strict=True)]
-    if isinstance(result, Weight):
+    if isinstance(result, Weight | Known):
         return result
     return Flow(result.reshape((1,) * (len(shape) - result.ndim) + result.shape), shape)
 

@@ -46,6 +46,8 @@ class Block:
     def __post_init__(self) -> None:
         if self.a.ndim != 3 or (self.c is not None and self.c.shape != self.a.shape):
             raise TrueriskError("a block needs an array `a` of shape [B, R, C], and `c` of the same shape or None.")
+        if any(x is not None and x.dtype != np.float64 for x in (self.a, self.c)):
+            raise TrueriskError("`a` and `c` need to be float64: convert them once, not at every reading.")
         batch, height, width = self.a.shape
         for terms, length in ((self.rows, height), (self.cols, width)):
             if any(index.shape != (batch, length) for _, index in terms):

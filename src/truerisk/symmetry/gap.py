@@ -43,7 +43,7 @@ def upper_gap(sums: Sums) -> float:
     gradient, error = _gradient(sums)
     residual = np.abs(gradient) + error
     ratios = [_ratio(block) for block in sums.problem.blocks]
-    for limit in sorted({0.0, min(1.0, max(ratios, default=0.0)), max(ratios, default=0.0)}, reverse=True):
+    for limit in sorted(set(ratios), reverse=True):
         # Each block makes H larger, so it is fair to leave out those that spoil the dominance of the diagonal.
         layers = [layer for layer, ratio in zip(sums.layers, ratios, strict=True) if ratio <= limit]
         bound = _bound(sums, layers, residual)
@@ -53,14 +53,14 @@ def upper_gap(sums: Sums) -> float:
 
 
 def _ratio(block: Block) -> float:
-    """How far a block is from being dominated by its diagonal for y = 1: not at all up to 1, two equal terms."""
+    """How far a block is from being dominated by its diagonal at y = 1: it is up to 1, the ratio of equal pairs."""
     sizes = [abs(coef) for coef, _ in block.rows + block.cols if coef]
     return max((sum(sizes) / size - 1.0 for size in sizes), default=0.0)
 
 
 def _relative_error(sums: Sums) -> float:
     """Bound the relative error of the sums: of products, of exponentials, and of some hundred updates."""
-    longest = max((max(layer.block.a.shape) for layer in sums.layers), default=0)
+    longest = max((max(layer.block.a.shape) for layer in sums.layers), default=0) + len(sums.layers)
     return _EPS * (longest + 16.0 * float(np.abs(sums.t).max(initial=0.0)) + 1000.0)
 
 

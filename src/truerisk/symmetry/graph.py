@@ -128,7 +128,7 @@ def where(node: fx.Node) -> str:
 
 def shape_of(node: fx.Node) -> Any:
     """The shape of a node's value; a list of shapes where there are several; None for what is no tensor."""
-    return fx.node.map_aggregate(node.meta["val"], lambda v: torch.Size(v.shape) if isinstance(v, Tensor) else None)
+    return fx.node.map_aggregate(node.meta.get("val"), lambda v: torch.Size(v.shape) if isinstance(v, Tensor) else None)
 
 
 def _mutates(node: fx.Node) -> bool:

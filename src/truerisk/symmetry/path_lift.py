@@ -2,7 +2,8 @@
 
 The path lift (Gonon, Brisebarre, Riccietti and Gribonval 2024) is the vector of the products of weights along
 all paths from an input coordinate or a bias to an output coordinate. Rescaling hidden units by positive numbers
-changes neither it nor the signs of the weights, and the two together determine the function of a ReLU network.
+changes neither it nor the signs of the weights, and the two together determine the function of a ReLU network
+(Stock and Gribonval 2023).
 The operations, and the choices made for them, are those of :mod:`truerisk.symmetry.path_norm`.
 """
 
@@ -93,8 +94,8 @@ def path_lift(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], limi
 
     The network is taken in eval mode; ``example_input`` gives only the shape of one input. The order of the
     paths depends on the architecture alone, so lifts of two networks of one architecture compare entry by
-    entry. More than ``limit`` paths, also on the way, are refused. The slopes of PReLU are not among the
-    products: they are part of the activation.
+    entry. More than ``limit`` paths, also on the way, are refused. The slope a of a PReLU enters only as the
+    weight max(1, |a|).
 
     >>> model = nn.Sequential(nn.Linear(1, 2, bias=False), nn.ReLU(), nn.Linear(2, 1))
     >>> model[0].weight.data, model[2].weight.data = torch.tensor([[3.0], [2.0]]), torch.tensor([[1.0, -2.0]])

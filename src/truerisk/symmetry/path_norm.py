@@ -60,7 +60,7 @@ class Paths(ABC):
 
     @abstractmethod
     def matmul(self, weight: Tensor, sparse: bool = False) -> Self:
-        """The paths after ``x @ weight``, both of two or more dimensions, for x at least as many.
+        """The paths after ``x @ weight``, which has two dimensions or more, and x no fewer.
 
         With ``sparse``, zeros in ``weight`` are no edges at all; otherwise they are edges of weight zero.
         """
@@ -485,7 +485,8 @@ class _Logs(Paths):
     def matmul(self, weight: Tensor, sparse: bool = False) -> _Logs:
         """A matrix product of numbers that are at most 1.
 
-        What is large or small in the weights out of an entry or into an entry is taken out as logarithms first.
+        What is large or small in the weights out of an entry or into an entry is taken out as logarithms first,
+        so that only terms 1e-308 times smaller than their neighbours in one sum can vanish.
         """
         logs = self._log(weight)
         if math.isinf(self.p):

@@ -71,7 +71,7 @@ class _Search:
         for colour in reversed(self.colours):
             for use in colour.uses:
                 self.sums.layers[use.layer].first = use.side  # the side that will be wanted first
-        self.coarse = Coarse(problem)
+        self.coarse = Coarse(self.sums)
         # A sweep starts by updating the first colour, whatever it was before.
         self.anderson = Anderson(np.flatnonzero(label > 0))
         self.extrapolated = False
@@ -82,7 +82,7 @@ class _Search:
         self.value = self.start
         self.gap: float | None = math.inf if self.sums.centred else None
         self.fall, self.left, self.quiet = 0.0, math.inf, 0
-        self.coarse.correct(self.sums)
+        self.coarse.correct()
         self._accept()
 
     def _accept(self) -> bool:
@@ -116,7 +116,7 @@ class _Search:
         before = self.sums.t.copy()
         for colour in self.colours:
             colour.update(self.sums)
-        self.coarse.correct(self.sums)
+        self.coarse.correct()
         if not self._accept():
             # Sweeps do not ascend: either the extrapolation was bad, or only rounding errors are left.
             again, self.extrapolated = self.extrapolated, False

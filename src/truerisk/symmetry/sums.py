@@ -58,11 +58,12 @@ class Sums:
         parts = [Part(block.a, 2.0, 0.5)]
         if block.c is not None:
             self._count(block.c)
-            if block.c.any() and split:
+            crossed = bool(block.c.any())
+            if crossed and split:
                 for sign in (1.0, -1.0):
                     self._count(block.c)
                     parts.append(Part(np.maximum(sign * block.c, 0.0), 1.0, -sign))
-            elif block.c.any():
+            elif crossed:
                 parts.append(Part(block.c, 1.0, -1.0))
         return parts
 

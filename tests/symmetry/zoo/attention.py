@@ -19,16 +19,16 @@ CLASSES = 3
 class Attention(nn.Module):
     """One linear layer for q, k and v, then `kind`: PyTorch's function, or written out; "linear" has no softmax."""
 
-    def __init__(self, width, heads, kind, causal=False):
+    def __init__(self, width, heads, kind):
         super().__init__()
-        self.heads, self.kind, self.causal = heads, kind, causal
+        self.heads, self.kind = heads, kind
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x):
         batch, length, width = x.shape
         if self.kind == "sdpa":
             q, k, v = self.qkv(x).reshape(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-            a = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+            a = F.scaled_dot_product_attention(q, k, v)
         else:
             q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, dim=-1))
             logits = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5

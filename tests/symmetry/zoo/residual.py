@@ -148,7 +148,9 @@ def mobilenet(stem=8, stages=((1, 6, 1), (4, 12, 2), (4, 16, 2)), last=32, clipp
             c = width
     net = nn.Sequential(*layers, *conv_bn(c, last, 1), act(), *head(last))
     dim, after = dim + last, after + last
-    return finish(net, seed), normal(1, 3, pixels, pixels), dim if clipped else dim + after
+    if not clipped:
+        dim += after  # plain ReLU pins nothing
+    return finish(net, seed), normal(1, 3, pixels, pixels), dim
 
 
 class SqueezeExcite(nn.Module):
@@ -207,10 +209,10 @@ def convnext(widths=(12, 24), blocks=(2, 2), kernel=7, pixels=16, seed=0):
 
 ZOO = {
     "resnet18": basic,
-    "resnet18_cifar": partial(basic, kind="cifar"),
-    "resnet20_option_a": partial(basic, widths=(16, 32, 64), blocks=(3, 3, 3), kind="cifar", option="A"),
+    "resnet18_cifar": partial(basic, kind="cifar", pixels=16),
+    "resnet20_option_a": partial(basic, widths=(16, 32, 64), blocks=(3, 3, 3), kind="cifar", pixels=16, option="A"),
     "resnet50": bottleneck,
-    "resnext": partial(bottleneck, widths=(16, 32), blocks=(2, 2), kind="cifar", grow=2, groups=4),
+    "resnext": partial(bottleneck, widths=(16, 32), blocks=(2, 2), kind="cifar", pixels=16, grow=2, groups=4),
     "pre_activation": pre_activation,
     "mobilenet": mobilenet,
     "mobilenet_relu": partial(mobilenet, clipped=False),

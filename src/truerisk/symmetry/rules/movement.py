@@ -14,8 +14,11 @@ MOVING = (
     "_reshape_alias _unsafe_view alias chunk diagonal expand expand_as flatten flip index_select moveaxis "
     "movedim narrow permute pixel_shuffle pixel_unshuffle channel_shuffle ravel repeat repeat_interleave reshape "
     "reshape_as roll rot90 select slice split split_with_sizes squeeze swapaxes swapdims t tensor_split tile "
-    "transpose unbind unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view view_as mT"
+    "transpose unbind unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view view_as "
+    "numpy_T mT adjoint"
 ).split()
+
+FILLED = "zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty".split()
 
 
 def move(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -41,6 +44,13 @@ def _plain(argument: Any) -> Any:
     if isinstance(argument, Flow):
         return torch.empty(argument.shape, dtype=torch.int64)
     return argument
+
+
+def filled(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Known:
+    """A constant that takes nothing but its shape from an activation."""
+    assert trace.node is not None
+    assert callable(trace.node.target)
+    return Known(trace.node.target(torch.zeros(x.shape, dtype=torch.float64), *args, **kwargs), settled=True)
 
 
 def cat(trace: Trace, tensors: list[Any], dim: int = 0) -> Tensor:
@@ -110,7 +120,7 @@ def gather(trace: Trace, x: Any, dim: int, index: Any, sparse_grad: bool = False
     return trace.collapse(labels, range(labels.ndim))
 
 
-RULES = dict.fromkeys(MOVING, move) | {
+RULES = dict.fromkeys(MOVING, move) | dict.fromkeys(FILLED, filled) | {
     "cat": cat,
     "concat": cat,
     "concatenate": cat,
