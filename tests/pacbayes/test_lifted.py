@@ -346,6 +346,8 @@ def test_tiny_standard_deviations_lose_no_digits():
     assert estimate.rescaled == pytest.approx(q.size * one, rel=1e-6)
     assert abs(estimate.value - (q.size - 3) * one) < 4 * estimate.standard_error
     assert estimate.standard_error < 0.1
+    moved = lifted_kl(q, rescaled(p, [2.0, 0.1, 30.0]), draws=500)  # the prior's mode is far from the draws
+    assert moved.value == pytest.approx(estimate.value, abs=1e-3)
 
 
 def test_same_seed_same_answer():

@@ -355,6 +355,21 @@ def test_bad_blocks_are_refused():
         minimize(Problem((Block(np.full((1, 2, 2), np.nan), ((1.0, index),), (), 1.0),), np.zeros(1, np.int64)))
 
 
+@pytest.mark.parametrize("seed", range(600, 608))
+def test_groups_of_one_variable_need_no_sweep(seed):
+    """Moving whole groups is then the entire problem, and needs the totals alone: one pass, and one for the gap."""
+    old = random_problem(seed)
+    problem = Problem(
+        tuple(
+            Block(b.a, *([(c, 0 * i + old.group(i)) for c, i in side] for side in b.sides), b.count) for b in old.blocks
+        ),
+        np.arange(old.group_count),
+    )
+    run = minimize(moved(problem, 10 * np.random.default_rng(seed).normal(size=problem.dim)), max_sweeps=0)
+    assert run.gap <= 1e-10 * max(1.0, abs(run.value))
+    assert run.passes <= 2
+
+
 # ------------------------------------------------------------------------------------------------ steps of one variable
 
 

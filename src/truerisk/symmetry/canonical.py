@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
+from truerisk.symmetry.edges import Problem
 from truerisk.symmetry.group import Part, Symmetry
 from truerisk.symmetry.solver import minimize
 from truerisk.symmetry.statistics import assemble
@@ -30,9 +31,21 @@ def balanced(model: nn.Module, symmetry: Symmetry) -> Tensor:
     def squares(name: str) -> tuple[Tensor, None] | None:
         return (weights[name].detach().double().square(), None) if name in weights else None
 
-    if not symmetry.dim:
-        return torch.zeros(0, dtype=torch.float64)
-    return -torch.from_numpy(minimize(assemble(symmetry, squares, counted=False)).t)
+    alive, to_all = symmetry.without(_one_sided(assemble(symmetry, squares, counted=False)))
+    if not alive.dim:
+        return torch.zeros(symmetry.dim, dtype=torch.float64)
+    solution = minimize(assemble(alive, squares, counted=False), tolerance=1e-15)  # as far as rounding lets it go
+    return -torch.from_numpy(to_all @ solution.t)
+
+
+def _one_sided(problem: Problem) -> np.ndarray:
+    """Variables with nothing but zeros on one side: moving them on and on makes the weights smaller and smaller."""
+    sides = np.zeros((2, problem.dim))
+    for block in problem.blocks:
+        for terms, axis in ((block.rows, 2), (block.cols, 1)):
+            for coefficient, variables in terms:
+                np.add.at(sides[int(coefficient > 0)], variables, block.a.sum(axis))
+    return np.flatnonzero((sides == 0).any(0))
 
 
 def unit_incoming(model: nn.Module, symmetry: Symmetry) -> Tensor:

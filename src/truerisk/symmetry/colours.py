@@ -106,5 +106,5 @@ class Colour:
         return self._gather(linear), {q: self._gather(pairs) for q, pairs in curved.items()}
 
     def _gather(self, pairs: list[tuple[IntArray, FloatArray]]) -> FloatArray:
-        index, values = (np.concatenate(column) for column in zip(*pairs, strict=True))
+        index, values = np.concatenate([index for index, _ in pairs]), np.concatenate([values for _, values in pairs])
         return np.bincount(index, values, minlength=len(self.members))

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
@@ -124,7 +125,7 @@ class Symmetry:
                 tensors[name].copy_(tensors[name].double() * factor)
         return twin
 
-    def holding(self, fixed: Mapping[str, Tensor]) -> tuple[Symmetry, np.ndarray]:
+    def holding(self, fixed: Mapping[str, Tensor]) -> tuple[Symmetry, sparse.csr_matrix]:
         """The rescalings that leave these tensors as they are, and the map of their log-scales to ours.
 
         Entries that are 0 stay 0 under any rescaling, so they hold nothing.
@@ -136,6 +137,15 @@ class Symmetry:
                 held = (values if part.at is None else values[part.at]).reshape(-1) != 0
                 for_all = [(c, labels.expand(part.shape).reshape(-1)[held]) for c, labels in part.terms]
                 system.equate(for_all)
+        return self._within(system)
+
+    def without(self, variables: np.ndarray) -> tuple[Symmetry, sparse.csr_matrix]:
+        """The rescalings with these log-scales at 0, and the map of the others to ours."""
+        system = self.system.copy()
+        system.tie(torch.from_numpy(self.solution.free[variables]), torch.zeros(1, dtype=torch.int64))
+        return self._within(system)
+
+    def _within(self, system: System) -> tuple[Symmetry, sparse.csr_matrix]:
         smaller = Symmetry(system, self.parts, self.pins, self.shapes)
         return smaller, smaller.solution.basis[self.solution.free]
 
