@@ -359,12 +359,11 @@ def test_bad_blocks_are_refused():
 def test_groups_of_one_variable_need_no_sweep(seed):
     """Moving whole groups is then the entire problem, and needs the totals alone: one pass, and one for the gap."""
     old = random_problem(seed)
-    problem = Problem(
-        tuple(
-            Block(b.a, *([(c, 0 * i + old.group(i)) for c, i in side] for side in b.sides), b.count) for b in old.blocks
-        ),
-        np.arange(old.group_count),
-    )
+    blocks = []
+    for b in old.blocks:
+        rows, cols = (tuple((coef, np.full_like(index, old.group(index))) for coef, index in side) for side in b.sides)
+        blocks.append(Block(b.a, rows, cols, b.count))
+    problem = Problem(tuple(blocks), np.arange(old.group_count))
     run = minimize(moved(problem, 10 * np.random.default_rng(seed).normal(size=problem.dim)), max_sweeps=0)
     assert run.gap <= 1e-10 * max(1.0, abs(run.value))
     assert run.passes <= 2

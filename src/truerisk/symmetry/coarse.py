@@ -66,7 +66,7 @@ class Coarse:
             # Concave terms are left out of the curvature, which keeps it positive.
             step = self._newton_step(power**2 * np.maximum(terms, 0.0), gradient)
             decrease = -float(gradient @ step)
-            if not decrease > _ENOUGH * np.abs(start).sum():
+            if not decrease > _ENOUGH * np.abs(terms).sum():
                 break
             sigma = matrix @ step
             size = min(1.0, _FARTHEST / max(np.abs(sigma).max(), 1e-300))

@@ -107,4 +107,4 @@ class Colour:
 
     def _gather(self, pairs: list[tuple[IntArray, FloatArray]]) -> FloatArray:
         index, values = np.concatenate([index for index, _ in pairs]), np.concatenate([values for _, values in pairs])
-        return np.bincount(index, values, minlength=len(self.members))
+        return np.asarray(np.bincount(index, values, minlength=len(self.members)), np.float64)
