@@ -68,23 +68,24 @@ def _chain(depth: int) -> tuple[Problem, float]:
 
 def _descend(problem: Problem, goal: float) -> tuple[float, float]:
     """Block coordinate descent from t = 0 until F <= goal; returns the passes it took, and F."""
-    matrices = [block.a[0] for block in problem.blocks[::2]]
+    first, *inner, last = [block.a[0] for block in problem.blocks[::2]]
     biases = [block.a[0, :, 0] for block in problem.blocks[1::2]]
-    total = sum(block.a.size for block in problem.blocks)
-    t = [np.zeros(matrix.shape[1]) for matrix in matrices] + [np.zeros(len(matrices[-1]))]  # ends stay 0
-    read, value = 0.0, np.inf
+    total = read = sum(block.a.size for block in problem.blocks)
+    # As in our solver, what has no scale on its other side is summed up once.
+    bottom, top, value = first.sum(1), last.sum(0), np.inf
+    t = [np.zeros(len(bias)) for bias in biases[:-1]]
+    read -= sum(matrix.size for matrix in inner)
     while read < CAP * total and value > goal:
-        value = 0.0
-        for k in range(1, len(matrices)):
-            below, above = matrices[k - 1], matrices[k]
-            read += below.size + above.size + biases[k - 1].size
-            fall = below @ np.exp(2.0 * t[k - 1]) + biases[k - 1]
-            rise = np.exp(-2.0 * t[k + 1]) @ above
-            slope = below.shape[1] + 1.0 - above.shape[0]
-            t[k] = 0.5 * np.log(_root(slope, fall, rise))
-            value += float((slope * t[k]).sum() + 0.5 * (fall * np.exp(-2.0 * t[k])).sum())
-        # The last layer is known from the update of the scales below it.
-        value += 0.5 * float((rise * np.exp(2.0 * t[-2])).sum() + biases[-1].sum())
+        value = 0.5 * float(biases[-1].sum())
+        for k, scales in enumerate(t):
+            fall = biases[k] + (inner[k - 1] @ np.exp(2.0 * t[k - 1]) if k else bottom)
+            rise = np.exp(-2.0 * t[k + 1]) @ inner[k] if k < len(inner) else top
+            inputs, outputs = problem.blocks[2 * k].a.shape[2], problem.blocks[2 * k + 2].a.shape[1]
+            slope = inputs + 1.0 - outputs
+            scales[:] = 0.5 * np.log(_root(slope, fall, rise))
+            value += float((slope * scales).sum() + 0.5 * (fall * np.exp(-2.0 * scales)).sum())
+        value += 0.5 * float((rise * np.exp(2.0 * scales)).sum())
+        read += 2 * sum(matrix.size for matrix in inner)
     return read / total, value
 
 

@@ -201,6 +201,8 @@ class Apply(nn.Module):
         (lambda x: x.max(1).values, 3.0),
         (lambda x: x.max(), 3.0),
         (lambda x: abs(x) - x, 6.0),
+        (lambda x: torch.rsub(x, torch.full((3,), 5.0), alpha=4), 27.0),
+        (lambda x: torch.add(x, torch.full((3,), 5.0), alpha=4), 63.0),
         (lambda x: x + torch.relu(torch.ones(3) * 2), 9.0),
         (lambda x: (x, x[:, :1]), 4.0),
         (lambda x: {"a": x, "b": torch.full((1,), -5.0)}, 8.0),

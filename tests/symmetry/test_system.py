@@ -64,7 +64,7 @@ def test_the_earliest_label_stays_free():
     first, second = system.fresh((2,), "first"), system.fresh((2,), "second")
     system.tie(second, first)
     assert system.solve().free.tolist() == first.tolist()
-    assert [system.origins[system.origin(label)] for label in (1, 2, 3, 4)] == ["first", "first", "second", "second"]
+    assert [system.origins[k] for k in system.origin(np.arange(1, 5))] == ["first", "first", "second", "second"]
 
 
 def test_a_copy_is_independent():

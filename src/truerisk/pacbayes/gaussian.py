@@ -14,6 +14,8 @@ from truerisk.nets.hidden import replaced_forwards
 
 ROUNDING = 1e-13  # relative error of a float64 KL, with room to spare: see Gaussian.kl
 
+PIECE = 1 << 16  # weights: half a megabyte
+
 Scale = float | Mapping[str, float | Tensor]
 
 
@@ -77,8 +79,8 @@ class Gaussian:
         frozen = {name: p.detach() for name, p in self.module.named_parameters() if not p.requires_grad}
         return frozen | dict(self.module.named_buffers())
 
-    def kl(self, other: Gaussian) -> float:
-        """KL(self, other) in nats, rounded up.
+    def kl(self, other: Gaussian, factors: Mapping[str, Tensor] | None = None) -> float:
+        """KL(self, other) in nats, rounded up; with ``factors``, KL(self, other.rescaled(factors)) without the copy.
 
         For one weight with means m, mu and standard deviations s, sigma, and r = s^2/sigma^2:
         ((m - mu)^2/sigma^2 + r - 1 - ln r) / 2. A relative slack of 1e-13 of all parts is added: far more
@@ -87,34 +89,36 @@ class Gaussian:
         if {n: t.shape for n, t in self.mean.items()} != {n: t.shape for n, t in other.mean.items()}:
             raise TrueriskError("the two distributions are over different networks, so they have no KL.")
         mine, theirs = self.fixed, other.fixed
+        factors = factors or {}
+        theirs = {n: _multiplied(t, factors[n]) if n in factors else t for n, t in theirs.items()}
         moved = [n for n in mine if n not in theirs or not torch.equal(mine[n], theirs[n].to(mine[n].dtype))]
         if moved or len(mine) != len(theirs):
             raise TrueriskError(
                 f"the two distributions fix {', '.join(moved) or 'parts of the network'} at different values; the "
                 "KL of the weights says nothing about that."
             )
-        totals, parts = [], 0.0
-        for name, mean in self.mean.items():
-            shift = ((mean - other.mean[name]) / other.std[name]).square()
-            ratio = (self.std[name] / other.std[name]).square()
-            log = ratio.log()
-            totals.append(float((shift + (ratio - 1 - log)).sum()) / 2)
-            parts += float((shift + ratio + 1 + log.abs()).sum()) / 2
-        total = math.fsum(totals) if all(map(math.isfinite, totals)) else math.inf
-        return max(0.0, total) + ROUNDING * parts
+        sums = []
+        for name in self.mean:
+            moments = (self.mean[name], self.std[name], other.mean[name], other.std[name])
+            sums += _kl_sums(*moments, factors.get(name))
+        shift, ratio, log, size, count = (math.fsum(column) for column in zip(*sums, strict=True))
+        parts = (shift + ratio + count + size) / 2
+        return max(0.0, (shift + (ratio - count - log)) / 2) + ROUNDING * parts if math.isfinite(parts) else math.inf
 
     def rescaled(self, factors: Mapping[str, Tensor]) -> Gaussian:
         """The distribution of the weights after a multiplication: means and standard deviations, and what is fixed."""
-        strange = [n for n, f in factors.items() if n not in self.mean | self.fixed or f.shape != _shape(self, n)]
-        if strange:
-            raise TrueriskError(f"these factors are for another network: {strange[0]} does not fit.")
-        scaled = [{n: t * factors[n] if n in factors else t for n, t in part.items()} for part in (self.mean, self.std)]
-        twin = Gaussian(self.module, *scaled)
-        with torch.no_grad():
-            for name, tensor in twin.fixed.items():
-                if name in factors:
-                    tensor.copy_(tensor.double() * factors[name])
-        return twin
+        mine = self.mean | self.fixed
+        mean, std = dict(self.mean), dict(self.std)
+        twin = copy.deepcopy(self.module)
+        fixed = dict(twin.named_parameters()) | dict(twin.named_buffers())
+        for name, factor in factors.items():
+            if name not in mine or mine[name].shape != factor.shape:
+                raise TrueriskError(f"these factors are for another network: {name} does not fit.")
+            if name in mean:
+                mean[name], std[name] = mean[name] * factor, std[name] * factor
+            else:
+                fixed[name].data.copy_(_multiplied(fixed[name].data, factor))
+        return Gaussian(twin, mean, std)
 
     def network(self) -> nn.Module:
         """The network at the mean, in the module's own precision and in eval mode."""
@@ -125,8 +129,24 @@ class Gaussian:
         return twin
 
 
-def _shape(gaussian: Gaussian, name: str) -> torch.Size:
-    return (gaussian.mean | gaussian.fixed)[name].shape
+def _multiplied(tensor: Tensor, factor: Tensor) -> Tensor:
+    return (tensor.double() * factor).to(tensor.dtype)
+
+
+def _kl_sums(m: Tensor, s: Tensor, mu: Tensor, sigma: Tensor, factor: Tensor | None) -> list[tuple[float, ...]]:
+    """Sums of (m - mu)^2/sigma^2, r, ln r and |ln r|, and the count, in pieces that fit into the cache."""
+    flat = [t.reshape(-1).split(PIECE) for t in (m, s, mu, sigma)]
+    factors = [None] * len(flat[0]) if factor is None else factor.reshape(-1).split(PIECE)
+    sums = []
+    for m, s, mu, sigma, f in zip(*flat, factors, strict=True):
+        if f is not None:
+            mu, sigma = mu * f, sigma * f
+        shift = (m - mu).div_(sigma).square_()
+        ratio = (s / sigma).square_()
+        log = ratio.log()
+        row = (shift.sum(), ratio.sum(), log.sum(), log.abs_().sum())
+        sums.append((*map(float, row), float(len(m))))
+    return sums
 
 
 def trainable(module: nn.Module) -> dict[str, nn.Parameter]:

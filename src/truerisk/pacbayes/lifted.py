@@ -44,8 +44,7 @@ Array = NDArray[np.float64]
 
 DROP = 45.0  # nats below the maximum at which an integrand is nothing: e^-45 is 3e-20
 HALVINGS = 48  # of brackets some ten units of s long: places are known to 1e-13
-INTERVALS = 64  # of the first trapezoidal rule
-DOUBLINGS = 10
+INTERVALS, DOUBLINGS = 64, 10  # of the first trapezoidal rule; it may be refined that often
 SAME = 1e-8  # relative change by one more doubling; the error squares with each, so what is left is rounding
 CHUNK_NUMBERS = 2_000_000  # drawn weights held at once (16 MB), and
 CHUNK_ORBITS = 20_000  # orbits integrated at once
@@ -78,8 +77,9 @@ class Units(NamedTuple):
 def lifted_kl(posterior: Gaussian, prior: Gaussian, draws: int = 1000, seed: int = 0) -> LiftedKL:
     """KL(lift posterior, lift prior) for an nn.Sequential of Linear, ReLU or LeakyReLU, Linear.
 
-    With P_t the best rescaling of P, E_Q log q/p_t = KL(Q, P_t) is known. So only the rest is averaged over
-    draws from Q, log I_q/q - log I_p/p_t: about one nat for each unit, however large the KL is.
+    Rescaling P leaves the lifted KL as it is, so P is replaced by its best rescaling. E_Q log q/p = KL(Q, P) is
+    known then, and only the rest is averaged over draws from Q: log I_q/q - log I_p/p, in most cases about one
+    nat for each unit, however large the KL is.
 
     >>> net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 1, bias=False))
     >>> q, p = Gaussian.zero(net, {"0.weight": 9.0, "2.weight": 1.0}), Gaussian.zero(net, 3.0)
@@ -91,20 +91,21 @@ def lifted_kl(posterior: Gaussian, prior: Gaussian, draws: int = 1000, seed: int
     if draws < 2:
         raise TrueriskError("a Monte Carlo mean with a standard error needs at least two draws.")
     original = posterior.kl(prior)  # also refuses distributions that have no KL
-    q, p = hidden_units(posterior), hidden_units(prior)
-    shift, known = best_shift(q, p)
-    rescaled = min(original, posterior.kl(_rescaled(prior, np.exp(-shift))))
-    totals, per_unit, done = np.empty(draws), np.zeros(len(shift)), 0
+    q = hidden_units(posterior)
+    shift, per_unit = best_shift(q, hidden_units(prior))
+    nearest = _rescaled(prior, np.exp(-shift))
+    rescaled, p = min(original, posterior.kl(nearest)), hidden_units(nearest)
+    totals, done = np.empty(draws), 0
     with progress.bar("integrating along orbits", total=draws) as advance:
         for weights in _draw(q, draws, derive(seed, "lifted KL")):
             mine, theirs = orbits(q, weights), orbits(p, weights)
-            rest = log_integral(mine) - along(mine, 0.0) - log_integral(theirs) + along(theirs, shift)
+            rest = (log_integral(mine) - mine[-1]) - (log_integral(theirs) - theirs[-1])
             totals[done : done + len(rest)] = rest.sum(axis=1)
-            per_unit += rest.sum(axis=0) / draws
+            per_unit = per_unit + rest.sum(axis=0) / draws
             done += len(rest)
             advance(len(rest))
     error = float(totals.std(ddof=1)) / math.sqrt(draws)
-    return LiftedKL(rescaled + float(totals.mean()), error, draws, known + per_unit, rescaled)
+    return LiftedKL(rescaled + float(totals.mean()), error, draws, per_unit, rescaled)
 
 
 def best_shift(q: Units, p: Units) -> tuple[Array, Array]:
@@ -117,14 +118,11 @@ def best_shift(q: Units, p: Units) -> tuple[Array, Array]:
     expected = orbits(p, q.mean, second)
     places = stationary(expected)
     best = np.take_along_axis(places, along(expected, places).argmax(axis=0)[None], axis=0)[0]
-    return best, along(orbits(q, q.mean, second), 0.0) - along(expected, best)
+    return best, orbits(q, q.mean, second)[-1] - along(expected, best)
 
 
 def orbits(law: Units, weights: Array, squares: Array | None = None) -> Array:
-    """The six numbers (a, b, c, g, d - k, h(0)) of h on axis 0, for weights of shape (..., units, d + k).
-
-    ``weights`` and ``squares`` may also be first and second moments.
-    """
+    """(a, b, c, g, d - k, h(0)) on axis 0, for weights of shape (..., units, d + k), or for their two moments."""
     squares = np.square(weights) if squares is None else squares
     precision = law.std**-2
     tilt = law.mean * precision
@@ -164,8 +162,7 @@ def stationary(orbit: Array) -> Array:
 
     low, high = -bound(c, g, n, b, a), bound(a, b, n, g, c)
     root = np.sqrt(np.maximum(9 * b * b + 24 * a * n, 0.0))
-    inflections = np.array([3 * b - root, 3 * b + root]) / (12 * a)
-    inflections = np.log(np.clip(inflections, *np.exp([low, high])))
+    inflections = np.log(np.clip(np.array([3 * b - root, 3 * b + root]) / (12 * a), *np.exp([low, high])))
     turns = zeros(lambda u: -g + u * (2 * n + u * (3 * b - 4 * a * u)), inflections)
     return zeros(lambda u: c + u * (-g + u * (n + u * (b - a * u))), turns)
 
@@ -195,7 +192,7 @@ def log_integral(orbit: Array) -> Array:
 
 
 def _outward(orbit: Array, top: Array, mode: Array, direction: float) -> Array:
-    """Where h falls 45 nats below its maximum, from the outermost mode on one side."""
+    """Where h has fallen 45 nats below its maximum, from the outermost mode on one side."""
     far = mode + direction
     while (inside := along(orbit, far) > top - DROP).any():
         far = np.where(inside, 2 * far - mode, far)
@@ -286,8 +283,8 @@ def _moved(gaussian: Gaussian) -> tuple[list[str], str]:
         )
     names = {id(p): name for name, p in module.named_parameters()}
     shared = len(names) < len(list(module.named_parameters(remove_duplicate=False)))
-    parameters = (layers[0].weight, layers[0].bias, layers[2].weight)
-    moved = [names.get(id(p), "") for p in parameters if p is not None]
+    parameters = [p for p in (layers[0].weight, layers[0].bias, layers[2].weight) if p is not None]
+    moved = [names.get(id(p), "") for p in parameters]
     if shared or not set(moved) <= gaussian.mean.keys():
         raise TrueriskError(
             "rescaling a hidden unit would move weights that are frozen or used twice; make the weights of both layers "

@@ -65,7 +65,7 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
 
     solution = minimize(assemble(movable, numbers), tolerance=tolerance, scale=max(before, 1.0))
     log_scales = torch.from_numpy(to_all @ solution.t)
-    after = posterior.kl(symmetry.rescale(prior, log_scales))
+    after = posterior.kl(prior, symmetry.factors(log_scales))
     if not after < before:
         log_scales, after = stay, before
     return Tightened(log_scales, before, after, solution.sweeps, solution.passes, solution.gap)

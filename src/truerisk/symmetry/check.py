@@ -27,14 +27,14 @@ LARGE = 10.0  # inputs this large, too: many functions look linear near 0 (ReLU6
 def check_symmetry(graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, Any]) -> None:
     """Raise an error that names the first operation whose result is not what its rule says."""
     log_scales = symmetry.random(std=0.5, seed=1)
-    logs = symmetry.log_factors(log_scales)
+    factors = symmetry.factors(log_scales)
     of_label = torch.from_numpy(symmetry.solution.basis @ log_scales.numpy())
     own = dict(graph.module.named_parameters()) | dict(graph.module.named_buffers())
     own = {name: t.detach() for name, t in own.items()}
     for tensors in (own, _randomized(graph, own)):
         size = 1.0 if tensors is own else LARGE
         inputs = tuple(_random_input(x, number, size) for number, x in enumerate(graph.example))
-        moved = {name: t * logs[name].exp() if name in logs else t for name, t in tensors.items()}
+        moved = {name: t * factors[name] if name in factors else t for name, t in tensors.items()}
         before, after = graph.run(tensors, inputs), graph.run(moved, inputs)
         for node in graph.nodes:
             for flow, old, new in _tensors(values[node], before[node], after[node]):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
@@ -52,6 +53,38 @@ class Rescalable(Protocol):
 Network = TypeVar("Network")
 
 
+class Factors(Mapping[str, Tensor]):
+    """By name, what each entry of a parameter or buffer is multiplied by; made when asked for, one at a time."""
+
+    def __init__(self, symmetry: Symmetry, of_label: Tensor) -> None:
+        self._shapes = symmetry.shapes
+        self._of_label = of_label
+        self._parts: dict[str, list[Part]] = {}
+        for part in symmetry.parts:
+            if part.terms:
+                self._parts.setdefault(part.name, []).append(part)
+
+    def __getitem__(self, name: str) -> Tensor:
+        parts, shape = self._parts[name], self._shapes[name]
+        if parts[0].at is None:
+            return self._of(parts[0]).expand(parts[0].shape).reshape(shape)
+        whole = torch.ones(shape, dtype=torch.float64)
+        for part in parts:
+            whole.view(-1)[part.at] = self._of(part).expand(part.shape).reshape(-1)
+        return whole
+
+    def _of(self, part: Part) -> Tensor:
+        """exp(u_out) exp(-u_in): exponentials of channels, not of single weights."""
+        factors = [(float(c) * self._of_label[labels]).exp() for c, labels in part.terms]
+        return functools.reduce(torch.mul, factors)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
 class Symmetry:
     """All rescalings that leave the function of a network as it is.
 
@@ -64,7 +97,7 @@ class Symmetry:
         self.pins = list(dict.fromkeys(pins))
         self.solution: Solution = system.solve()
         self.dim = len(self.solution.free)
-        self.group_of = np.array([system.origin(int(label)) for label in self.solution.free], dtype=np.int64)
+        self.group_of = system.origin(self.solution.free)
 
     @property
     def pinned(self) -> list[tuple[str, str]]:
@@ -88,29 +121,19 @@ class Symmetry:
         generator = torch.Generator().manual_seed(derive(seed, "rescaling"))
         return std * torch.randn(self.dim, dtype=torch.float64, generator=generator)
 
-    def log_factors(self, log_scales: Tensor) -> dict[str, Tensor]:
-        """The logarithm of what each entry of each moved parameter and buffer is multiplied by."""
+    def factors(self, log_scales: Tensor) -> Factors:
+        """What each entry of each moved parameter and buffer is multiplied by."""
         log_scales = torch.as_tensor(log_scales, dtype=torch.float64)
         if log_scales.shape != (self.dim,) or not bool(log_scales.isfinite().all()):
             raise TrueriskError(
                 f"log_scales must be {self.dim} finite numbers for this network, not a tensor of shape "
                 f"{tuple(log_scales.shape)}; sym.random() makes one."
             )
-        of_label = torch.from_numpy(np.asarray(self.solution.basis @ log_scales.numpy()))
-        result = {}
-        for part in self.parts:
-            total = sum((float(c) * of_label[labels] for c, labels in part.terms), torch.zeros((), dtype=torch.float64))
-            full = total.expand(part.shape)
-            if part.at is None:
-                result[part.name] = full.reshape(self.shapes[part.name])
-            else:
-                flat = result.setdefault(part.name, torch.zeros(self.shapes[part.name], dtype=torch.float64))
-                flat.view(-1)[part.at] = full.reshape(-1)
-        return result
+        return Factors(self, torch.from_numpy(self.solution.basis @ log_scales.numpy()))
 
     def rescale(self, model: Network, log_scales: Tensor) -> Network:
         """The same function with other weights: a new module, or a new Gaussian, with its weights multiplied."""
-        factors = {name: log.exp() for name, log in self.log_factors(log_scales).items()}
+        factors = self.factors(log_scales)
         if isinstance(model, Rescalable):
             return cast(Network, model.rescaled(factors))
         if not isinstance(model, nn.Module):
@@ -131,8 +154,11 @@ class Symmetry:
         Entries that are 0 stay 0 under any rescaling, so they hold nothing.
         """
         system = self.system.copy()
-        for part in self.parts:
-            if part.name in fixed:
+        touched = [part for part in self.parts if part.terms and part.name in fixed]
+        if not any(bool(fixed[part.name].any()) for part in touched):
+            return self, sparse.eye_array(self.dim, format="csr")
+        for part in touched:
+            if bool(fixed[part.name].any()):
                 values = fixed[part.name].reshape(-1)
                 held = (values if part.at is None else values[part.at]).reshape(-1) != 0
                 for_all = [(c, labels.expand(part.shape).reshape(-1)[held]) for c, labels in part.terms]

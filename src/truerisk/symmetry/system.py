@@ -97,14 +97,16 @@ class System:
 
     def _add(self, coefficients: tuple[Fraction, ...], labels: Tensor) -> None:
         rows = torch.unique(labels, dim=0).numpy()
-        if coefficients in ((1, -1), (-1, 1)):
+        if len(coefficients) == 1:
+            self._ties.append(np.hstack([rows, np.zeros_like(rows)]))
+        elif coefficients in ((1, -1), (-1, 1)):
             self._ties.append(rows)
         else:
             self._rows.append((coefficients, rows))
 
-    def origin(self, label: int) -> int:
-        """The number of the batch of fresh labels that a label belongs to."""
-        return int(np.searchsorted(self.starts, label, side="right")) - 1
+    def origin(self, labels: np.ndarray) -> np.ndarray:
+        """The number of the batch of fresh labels that each label belongs to."""
+        return np.searchsorted(self.starts, labels, side="right") - 1
 
     def solve(self) -> Solution:
         """All solutions of the equations.
@@ -177,7 +179,8 @@ def _substitute(row: Row, pivots: dict[int, Row]) -> Row:
 
 def _solution(leader: np.ndarray, pivots: dict[int, Row]) -> Solution:
     leaders = np.unique(leader)
-    free = np.array([label for label in leaders.tolist() if label and label not in pivots], dtype=np.int64)
+    fixed_ones = np.fromiter(pivots, dtype=np.int64, count=len(pivots))
+    free = leaders[(leaders != 0) & ~np.isin(leaders, fixed_ones)]
     position = np.full(len(leader), -1, dtype=np.int64)
     position[free] = np.arange(len(free))
     plain = position[leader] >= 0  # labels that equal one free label
