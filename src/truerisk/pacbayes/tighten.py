@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from truerisk.errors import TrueriskError
-from truerisk.pacbayes.gaussian import Gaussian
+from truerisk.pacbayes.gaussian import Gaussian, Sums, kl_from, kl_sums
 from truerisk.symmetry import Symmetry
 from truerisk.symmetry.solver import minimize
 from truerisk.symmetry.statistics import assemble
@@ -47,25 +47,33 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
     but what both draw. A log-scale that would move a non-zero buffer or a frozen parameter (a batch-norm
     mean) is held at 0; fold batch norm first to free it.
     """
-    before = posterior.kl(prior)
+    posterior.refuse_without_kl(prior)
     unknown = [name for name in posterior.mean if posterior.mean[name].shape != symmetry.shapes.get(name)]
     if unknown:
         raise TrueriskError(f"this is the symmetry of another network: {unknown[0]} does not fit.")
     movable, to_all = symmetry.holding(posterior.fixed)
-    stay = torch.zeros(symmetry.dim, dtype=torch.float64)
-    if not movable.dim:
-        return Tightened(stay, before, before, 0, 0.0, 0.0)
+    sums: dict[str, Sums] = {}
 
     def numbers(name: str) -> tuple[Tensor, Tensor | None] | None:
+        """Squares and cross terms, and on the way the sums of the KL: every weight is read once for both."""
         if name not in posterior.mean:
             return None
-        mean, mu = posterior.mean[name] / prior.std[name], prior.mean[name] / prior.std[name]
-        cross = mean * mu if bool(mu.any()) else None
-        return mean.square_().addcmul_(ratio := posterior.std[name] / prior.std[name], ratio), cross
+        sums[name], squares = kl_sums(posterior, prior, name, keep=True)
+        return (squares, None) if squares is not None else _crossed(posterior, prior, name)
 
-    solution = minimize(assemble(movable, numbers), tolerance=tolerance, scale=max(before, 1.0))
+    problem = assemble(movable, numbers)
+    before = kl_from([sums[name] if name in sums else kl_sums(posterior, prior, name)[0] for name in posterior.mean])
+    if not movable.dim:
+        return Tightened(torch.zeros(symmetry.dim, dtype=torch.float64), before, before, 0, 0.0, 0.0)
+    solution = minimize(problem, tolerance=tolerance, scale=max(before, 1.0))
     log_scales = torch.from_numpy(to_all @ solution.t)
     after = posterior.kl(prior, symmetry.factors(log_scales))
     if not after < before:
-        log_scales, after = stay, before
+        log_scales, after = torch.zeros_like(log_scales), before
     return Tightened(log_scales, before, after, solution.sweeps, solution.passes, solution.gap)
+
+
+def _crossed(posterior: Gaussian, prior: Gaussian, name: str) -> tuple[Tensor, Tensor]:
+    """(m^2 + s^2)/sigma^2 and m mu/sigma^2."""
+    m, s, mu = (t / prior.std[name] for t in (posterior.mean[name], posterior.std[name], prior.mean[name]))
+    return m * m + s * s, m * mu

@@ -15,9 +15,10 @@ of the edge. For any positive vector y, completing squares for each pair of vari
 
     H >= diag(z_v / y_v),     z_v = sum over edges of 2 w |c_v| (|c_v| y_v - sum over the others k of |c_k| y_k).
 
-With y constant in each group, z needs only row and column sums. Then nu^2 <= sum g_v^2 y_v/z_v and
-K <= 2 max over blocks of the sum over their terms of |c_k| max (y_v/z_v)^1/2. Edges with one variable (biases, the
-first layer) alone make z positive for y = 1; for chains without biases y must be curved over the layers.
+With y constant in each group, z needs only row and column sums. Then nu^2 <= sum g_v^2 y_v/z_v, and K is at most
+twice the largest over blocks of the sum over their terms of |c_k| max (y_v/z_v)^1/2, or of (2 min w)^-1/2 where that
+is less. Edges with one variable (biases, the first layer) alone make z positive for y = 1; for chains without biases
+y must be curved over the layers.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from truerisk.symmetry.edges import Block, FloatArray, IntArray, Problem
+from truerisk.symmetry.edges import Block, FloatArray, IntArray
 from truerisk.symmetry.sums import Layer, Sums
 
 _POLICIES = 100
@@ -43,8 +44,9 @@ def upper_gap(sums: Sums) -> float:
     gradient, error = _gradient(sums)
     residual = np.abs(gradient) + error
     ratios = [_ratio(block) for block in sums.problem.blocks]
-    for limit in sorted(set(ratios), reverse=True):
-        # Each block makes H larger, so it is fair to leave out those that spoil the dominance of the diagonal.
+    for limit in sorted({max(ratio, 1.0) for ratio in ratios}, reverse=True):
+        # Each block makes H larger, so it is fair to leave out those that spoil the dominance of the diagonal. Equal
+        # pairs (ratio 1) never do, with the right y.
         layers = [layer for layer, ratio in zip(sums.layers, ratios, strict=True) if ratio <= limit]
         bound = _bound(sums, layers, residual)
         if math.isfinite(bound):
@@ -95,14 +97,15 @@ def _bound(sums: Sums, layers: list[Layer], residual: FloatArray) -> float:
     nu = math.sqrt(float(residual**2 @ inverse))
     largest = np.zeros(len(y))
     np.maximum.at(largest, labels, np.sqrt(inverse))
-    reach = max((_reach(sums.problem, block, largest) for block in sums.problem.blocks), default=0.0)
-    return _newton_gap(nu, 2.0 * reach)
+    return _newton_gap(nu, 2.0 * max((_reach(sums, layer, largest) for layer in sums.layers), default=0.0))
 
 
-def _reach(problem: Problem, block: Block, largest: FloatArray) -> float:
+def _reach(sums: Sums, layer: Layer, largest: FloatArray) -> float:
     """Bound |tau_e(d)| / |d|_H over the edges of a block; an edge with a = 0 has no say, and does no harm."""
-    terms = block.rows + block.cols
-    return sum(abs(coef) * float(largest[problem.group(index)]) for coef, index in terms if index.size)
+    terms = [(coef, index) for coef, index in layer.block.rows + layer.block.cols if index.size]
+    by_variables = sum(abs(coef) * float(largest[sums.problem.group(index)]) for coef, index in terms)
+    by_edges = (2.0 * sums.lightest(layer)) ** -0.5 if terms else 0.0
+    return min(by_variables, by_edges)
 
 
 def _dominance(sums: Sums, layers: list[Layer]) -> tuple[FloatArray, sparse.csr_array]:
@@ -137,10 +140,13 @@ def _hitting_times(chances: sparse.csr_array, labels: IntArray) -> FloatArray | 
     """
     size = chances.shape[1]
     y = np.ones(size)
+    order = np.argsort(labels, kind="stable")
+    _, starts = np.unique(labels[order], return_index=True)
     for _ in range(_POLICIES):
         score = 1.0 + chances @ y
-        order = np.lexsort((score, labels))
-        worst = order[np.append(labels[order][1:] != labels[order][:-1], True)]
+        ties = np.flatnonzero(score == np.maximum.reduceat(score[order], starts)[labels])
+        worst = np.zeros(size, np.int64)
+        worst[labels[ties]] = ties  # any of them will do
         if (score[worst] <= (1.0 + 1e-9) * y).all():
             break
         system = sparse.eye_array(size, format="csc") - sparse.csc_array(chances[worst])

@@ -81,7 +81,7 @@ class _Search:
             raise TrueriskError("the entries of `a` and `c` need to be finite, and so do their sums.")
         self.value = self.start
         self.gap: float | None = math.inf if self.sums.centred else None
-        self.fall, self.left, self.quiet = 0.0, math.inf, 0
+        self.fall, self.left, self.quiet, self.trust = 0.0, math.inf, 0, 0.01
         self.coarse.correct()
         self._accept()
 
@@ -101,10 +101,12 @@ class _Search:
 
     def certified(self) -> bool:
         """Whether the gap is small enough; found out only when there is hope, as it may have to read matrices."""
-        if self.gap is None or self.sweeps == 0 or self.left > self._goal():
+        if self.gap is None or self.sweeps == 0 or self.left > self.trust * self._goal():
             return False
         self.gap = upper_gap(self.sums)
         if self.gap > self._goal():
+            # So many times too large is the bound, or the guess of what is left too small: ask again when it is time.
+            self.trust = min(self.trust, max(self.left / self.gap, 0.01 * self.trust))
             return False
         # At a worse point than the best one the gap is larger still, so it holds for both.
         self._accept()

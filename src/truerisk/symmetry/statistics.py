@@ -50,9 +50,12 @@ def _forms(symmetry: Symmetry) -> Forms:
     order = np.lexsort((basis.data, symmetry.group_of[basis.indices], row))
     variables[row, place] = basis.indices[order]
     coefficients[row, place] = basis.data[order]
-    groups = np.where(variables >= 0, np.append(symmetry.group_of, -1)[variables], -1)
-    _, kind = np.unique(np.hstack([coefficients, groups]), axis=0, return_inverse=True)
-    return Forms(variables, coefficients, kind.reshape(-1))
+    groups = np.append(symmetry.group_of, -1)[variables]
+    kind = np.zeros(len(variables), dtype=np.int64)
+    for column in (*coefficients.T, *groups.T):
+        _, code = np.unique(column, return_inverse=True)
+        _, kind = np.unique(kind * (code.max() + 1) + code, return_inverse=True)
+    return Forms(variables, coefficients, kind)
 
 
 def _blocks(part: Part, a: Tensor, c: Tensor | None, forms: Forms, counted: bool) -> Iterator[Block]:
@@ -82,10 +85,10 @@ def _cut(whole: Block, rows: Term, cols: Term, forms: Forms) -> Iterator[Block]:
     """Pieces in which all rows look alike, and all columns."""
     kinds = [forms.kind[labels] for _, labels in (rows, cols)]
     if all((kind == kind[:, :1]).all() for kind in kinds):
-        pairs = np.stack([kind[:, 0] for kind in kinds], 1)
-        for pair in np.unique(pairs, axis=0):
-            chosen = np.flatnonzero((pairs == pair).all(1))
-            everything = slice(None)
+        pairs = kinds[0][:, 0] * len(forms.kind) + kinds[1][:, 0]
+        everything = slice(None)
+        for pair in np.unique(pairs):
+            chosen = np.flatnonzero(pairs == pair)
             yield from _piece(whole, rows, cols, forms, chosen, everything, everything)
         return
     for b in range(len(whole.a)):

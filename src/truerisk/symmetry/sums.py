@@ -12,6 +12,7 @@ change really outdates them. Reading every matrix once is called a pass, and `pa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +38,7 @@ class Layer:
     scales: list[FloatArray]  # [B, R] and [B, C]
     parts: list[Part]  # the one of `a` comes first
     first: int = 0  # the side to read when any will do
+    least: float | None = None  # of the entries of `a` that are not 0, once it was asked for
 
 
 class Sums:
@@ -86,6 +88,16 @@ class Sums:
     def total(self, layer: Layer, part: Part) -> float:
         known = part.sums[1 - layer.first]
         return float((self.of(layer, part, layer.first) if known is None else known).sum())
+
+    def lightest(self, layer: Layer) -> float:
+        """A lower bound on a exp(-2 tau) over the edges of a block with a > 0; at least the smallest float."""
+        if layer.least is None:
+            self._count(layer.block.a)
+            layer.least = float(layer.block.a.min(initial=math.inf))
+            if layer.least == 0.0:
+                layer.least = float(layer.block.a.min(initial=math.inf, where=layer.block.a > 0.0))
+        highest = sum(float(scale.max(initial=-math.inf)) for scale in layer.scales)
+        return max(layer.least * math.exp(min(-2.0 * highest, 700.0)), 1e-300)
 
     def value(self) -> float:
         """F(t)."""

@@ -96,13 +96,12 @@ class System:
         return new[inverse].reshape(grids[0].shape)
 
     def _add(self, coefficients: tuple[Fraction, ...], labels: Tensor) -> None:
-        rows = torch.unique(labels, dim=0).numpy()
         if len(coefficients) == 1:
-            self._ties.append(np.hstack([rows, np.zeros_like(rows)]))
+            self._ties.append(np.hstack([labels.numpy(), np.zeros_like(labels)]))
         elif coefficients in ((1, -1), (-1, 1)):
-            self._ties.append(rows)
+            self._ties.append(labels.numpy())
         else:
-            self._rows.append((coefficients, rows))
+            self._rows.append((coefficients, torch.unique(labels, dim=0).numpy()))
 
     def origin(self, labels: np.ndarray) -> np.ndarray:
         """The number of the batch of fresh labels that each label belongs to."""
