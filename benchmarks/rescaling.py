@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.timing import Row, seconds
-from truerisk.symmetry.edges import Block, Problem
 from truerisk.symmetry.solver import minimize
+from truerisk.symmetry.solver.edges import Block, Problem
 
 DEPTHS = (3, 9, 33, 101)
 WIDTH = 128

@@ -17,7 +17,9 @@ def pair(seed, centred=True):
     generator = torch.Generator().manual_seed(seed)
 
     def normal(scale):
-        return {n: scale * torch.randn(p.shape, generator=generator, dtype=torch.float64) for n, p in NET.named_parameters()}
+        return {
+            n: scale * torch.randn(p.shape, generator=generator, dtype=torch.float64) for n, p in NET.named_parameters()
+        }
 
     q = Gaussian(NET, normal(1.0), {n: 0.2 * z.exp() for n, z in normal(0.5).items()})
     return q, Gaussian(NET, normal(0.0 if centred else 0.5), {n: z.exp() for n, z in normal(0.5).items()})

@@ -18,23 +18,19 @@ def architecture(kind):
     """Small networks of several kinds, each with its symmetry."""
     if kind not in SHAPES:
         torch.manual_seed(0)
-        net, x = {
-            "mlp": lambda: (nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 3)), (4,)),
-            "no bias": lambda: (
-                nn.Sequential(nn.Linear(4, 5, False), nn.ReLU(), nn.Linear(5, 6, False), nn.ReLU(), nn.Linear(6, 3, False)),
-                (4,),
-            ),
-            "conv": lambda: (
-                nn.Sequential(
-                    nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 2, groups=2), nn.ReLU(), nn.Flatten(), nn.Linear(36, 3)
-                ),
-                (2, 6, 6),
-            ),
-            "residual": lambda: (Residual(), (4,)),
-            "gated": lambda: (Gated(), (4,)),
-        }[kind]()
-        SHAPES[kind] = net, find_symmetry(net, torch.zeros(1, *x))
+        net, shape = NETWORKS[kind]()
+        SHAPES[kind] = net, find_symmetry(net, torch.zeros(1, *shape))
     return SHAPES[kind]
+
+
+def mlp(bias):
+    layers = [nn.Linear(4, 5, bias), nn.ReLU(), nn.Linear(5, 6, bias), nn.ReLU(), nn.Linear(6, 3, bias)]
+    return nn.Sequential(*layers), (4,)
+
+
+def conv():
+    layers = [nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 2, groups=2), nn.ReLU(), nn.Flatten(), nn.Linear(36, 3)]
+    return nn.Sequential(*layers), (2, 6, 6)
 
 
 class Residual(nn.Module):
@@ -64,7 +60,14 @@ class Gated(nn.Module):
         return self.head((self.q(x) @ self.k(x).mT).softmax(-1) @ self.v(x)).square()[:, 0]
 
 
-KINDS = ("mlp", "no bias", "conv", "residual", "gated")
+NETWORKS = {
+    "mlp": lambda: mlp(True),
+    "no bias": lambda: mlp(False),
+    "conv": conv,
+    "residual": lambda: (Residual(), (4,)),
+    "gated": lambda: (Gated(), (4,)),
+}
+KINDS = tuple(NETWORKS)
 
 
 def pair(kind, seed, centred=True):
@@ -73,7 +76,9 @@ def pair(kind, seed, centred=True):
     generator = torch.Generator().manual_seed(seed)
 
     def normal(scale):
-        return {n: scale * torch.randn(p.shape, generator=generator, dtype=torch.float64) for n, p in net.named_parameters()}
+        return {
+            n: scale * torch.randn(p.shape, generator=generator, dtype=torch.float64) for n, p in net.named_parameters()
+        }
 
     def positive(scale, spread):
         return {name: scale * (spread * z).exp() for name, z in normal(1.0).items()}

@@ -196,9 +196,7 @@ FREE = {
     # rotary embedding: dimensions d and d + 2 share a scale, so 2 for query and key; logits pinned
     "rotary": (
         tokens(
-            lambda m, x: (
-                F.scaled_dot_product_attention(*(3 * y + 2 * rotated(y) for y in (x @ m.q, x @ m.k)), x @ m.v)
-            ),
+            lambda m, x: F.scaled_dot_product_attention(*(3 * y + 2 * rotated(y) for y in (x @ m.q, x @ m.k)), x @ m.v),
             q=(4, 4),
             k=(4, 4),
             v=(4, 4),

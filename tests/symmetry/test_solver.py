@@ -12,11 +12,11 @@ from scipy.optimize import brentq
 from scipy.optimize import minimize as scipy_minimize
 
 from truerisk.errors import TrueriskError
-from truerisk.symmetry.colours import colour_groups
-from truerisk.symmetry.edges import Block, Problem
-from truerisk.symmetry.gap import _newton_gap
 from truerisk.symmetry.solver import minimize
-from truerisk.symmetry.steps import best_steps
+from truerisk.symmetry.solver.colours import colour_groups
+from truerisk.symmetry.solver.edges import Block, Problem
+from truerisk.symmetry.solver.gap import _newton_gap
+from truerisk.symmetry.solver.steps import best_steps
 
 calm = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -472,9 +472,11 @@ def test_a_sweep_over_a_chain_takes_two_passes():
     sizes = [block.a.size for block in problem.blocks]
     for sweeps in range(4):
         # The start reads each layer once, and each sweep reads the middle one for its columns and its rows. The
-        # certificate at the end needs both sides: after sweeps one of them is known, at the start only one.
+        # certificate at the end needs both sides: after sweeps one of them is known, at the start only one. Far from
+        # the minimum, it looks for the lightest edges too.
         run = minimize(problem, tolerance=0.0, max_sweeps=sweeps)
-        assert run.passes == pytest.approx((sum(sizes) + sizes[1] * (2 * sweeps + (sweeps == 0))) / sum(sizes))
+        read = sum(sizes) + sizes[1] * (2 * sweeps + (sweeps == 0)) + sum(sizes) * (sweeps < 2)
+        assert run.passes == pytest.approx(read / sum(sizes))
 
 
 @pytest.mark.parametrize("depth", [3, 9, 33, 101])

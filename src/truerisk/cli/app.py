@@ -187,7 +187,9 @@ def rescale(
     shape: Shape,
     weights: Weights = None,
     integers: Integers = None,
-    to: Annotated[str, typer.Option(help="balanced (smallest sum of squares) or unit (incoming norms 1).")] = "balanced",
+    to: Annotated[
+        str, typer.Option(help="balanced (smallest sum of squares) or unit (incoming norms 1).")
+    ] = "balanced",
     out: Annotated[Path, typer.Option(help="Where to write the weights.")] = Path("rescaled.safetensors"),
     json: Json = False,
 ) -> None:

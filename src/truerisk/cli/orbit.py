@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,7 @@ def _rows(found: Symmetry) -> list[tuple[str, ...]]:
     return [(group.name, f"{group.size:,}", ", ".join(group.moves)) for group in found.groups]
 
 
-def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
+def _table(title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for number, head in enumerate(heads):
         table.add_column(head, justify="right" if head == "channels" else "left", no_wrap=number == 0)

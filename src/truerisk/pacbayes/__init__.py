@@ -9,7 +9,7 @@ from truerisk.pacbayes.posterior import train_posterior
 from truerisk.pacbayes.priors import fan_in_std
 from truerisk.pacbayes.scale import tuned_scale
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
-from truerisk.pacbayes.tighten import Tightened, tighten
+from truerisk.pacbayes.tightening import Tightened, tighten
 
 __all__ = [
     "OBJECTIVES",

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
 from truerisk.pacbayes.scale import tuned_scale
-from truerisk.pacbayes.tighten import tighten
+from truerisk.pacbayes.tightening import tighten
 from truerisk.symmetry import Symmetry
 
 ROUNDS = 30

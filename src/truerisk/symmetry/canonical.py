@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.symmetry.edges import Problem
 from truerisk.symmetry.group import Part, Symmetry
 from truerisk.symmetry.solver import minimize
+from truerisk.symmetry.solver.edges import Problem
 from truerisk.symmetry.statistics import assemble
 
 

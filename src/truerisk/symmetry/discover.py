@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from truerisk.symmetry.check import check_symmetry
-from truerisk.symmetry.graph import Graph, capture, operation, shape_of, spoken
+from truerisk.symmetry.graph import Graph, capture, compute, operation, shape_of, spoken
 from truerisk.symmetry.group import Part, Symmetry
 from truerisk.symmetry.rules import RULES
 from truerisk.symmetry.system import System
@@ -97,11 +97,11 @@ def _not_understood(trace: Trace, given: list[Value]) -> Tensor:
 
 def _constant(node: fx.Node, args: Any, kwargs: Any, settled: bool) -> Any:
     """What depends on no input and no parameter is computed."""
-    assert callable(node.target)
-    plain = fx.node.map_aggregate((args, kwargs), lambda v: v.tensor if isinstance(v, Known) else v)
+    mapped: Any = fx.node.map_aggregate  # maps anything; its types say less
+    plain = mapped((args, kwargs), lambda v: v.tensor if isinstance(v, Known) else v)
     with torch.no_grad():
-        result = node.target(*plain[0], **plain[1])  # type: ignore[index]
-    return fx.node.map_aggregate(result, lambda v: Known(v, settled) if isinstance(v, Tensor) else v)
+        result = compute(node, *plain)
+    return mapped(result, lambda v: Known(v, settled) if isinstance(v, Tensor) else v)
 
 
 def _wrap(result: Any, shape: Any) -> Any:

@@ -41,8 +41,8 @@ class Graph:
         """Run the graph on values of any kind: ``apply(node, args, kwargs)`` gives the value of a node."""
         values = dict(entering)
         for node in self.nodes:
-            args = fx.map_arg(node.args, values.__getitem__)
-            kwargs = fx.map_arg(node.kwargs, values.__getitem__)
+            args: Any = fx.map_arg(node.args, values.__getitem__)
+            kwargs: Any = fx.map_arg(node.kwargs, values.__getitem__)
             values[node] = args[0][args[1]] if node.target is operator.getitem else apply(node, args, kwargs)
         return values
 
@@ -51,7 +51,7 @@ class Graph:
         named = {node: tensors[name] for node, name in (self.parameters | self.buffers).items()}
         entering = named | self.constants | dict(zip(self.inputs, inputs, strict=True))
         with torch.no_grad():
-            return self.walk(entering, lambda node, args, kwargs: node.target(*args, **kwargs))
+            return self.walk(entering, compute)
 
 
 def capture(model: nn.Module, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
@@ -109,10 +109,18 @@ def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
     return program
 
 
+def compute(node: fx.Node, args: Any, kwargs: Any) -> Any:
+    """What an operation does, on real tensors."""
+    assert callable(node.target)
+    return node.target(*args, **kwargs)
+
+
 def operation(node: fx.Node) -> str:
     """The plain name of what a node does: ``linear``, ``conv2d``, ``add``."""
     schema = getattr(node.target, "_schema", None)
-    return schema.name.removeprefix("aten::") if schema is not None else getattr(node.target, "__name__", str(node.target))
+    if schema is None:
+        return str(getattr(node.target, "__name__", node.target))
+    return str(schema.name).removeprefix("aten::")
 
 
 def spoken(node: fx.Node) -> str:

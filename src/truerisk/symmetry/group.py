@@ -112,9 +112,7 @@ class Symmetry:
             for group in np.unique(self.group_of[self.solution.basis[labels].indices]).tolist():
                 moved.setdefault(group, []).append(part.name)
         sizes = Counter(self.group_of.tolist())
-        return [
-            Group(self.system.origins[g], sizes[g], tuple(dict.fromkeys(moved.get(g, [])))) for g in sorted(sizes)
-        ]
+        return [Group(self.system.origins[g], sizes[g], tuple(dict.fromkeys(moved.get(g, [])))) for g in sorted(sizes)]
 
     def random(self, std: float = 1.0, seed: int = 0) -> Tensor:
         """Normal log-scales: a random walk along the orbit. The same seed gives the same ones."""
@@ -180,16 +178,15 @@ class Symmetry:
         if not self.dim:
             return "Nothing in this network can be rescaled."
         return (
-            f"{self.dim:,} channels of this network can be rescaled: multiply what enters one, divide what leaves it by "
-            "the same number, and the function stays."
+            f"{self.dim:,} channels of this network can be rescaled: multiply what enters one, divide what leaves it "
+            "by the same number, and the function stays."
         )
 
     def __str__(self) -> str:
         groups, pinned = self.groups, self.pinned
         lines = [self.headline, ""]
         width = max([len(g.name) for g in groups], default=0)
-        for group in groups:
-            lines.append(f"  {group.name:<{width}}  {group.size:>6,}  moves {_listed(group.moves)}")
+        lines += [f"  {g.name:<{width}}  {g.size:>6,}  moves {_listed(g.moves)}" for g in groups]
         if pinned:
             lines += ["", "Held at scale 1:"] + [f"  {where}: {why}" for where, why in pinned]
         return "\n".join(lines)

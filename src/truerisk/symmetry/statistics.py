@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from truerisk.symmetry.edges import Block, Problem, Term
 from truerisk.symmetry.group import Part, Symmetry
+from truerisk.symmetry.solver.edges import Block, Problem, Term
 
 # For a parameter: the quadratic and (if any is not 0) the cross terms of its weights, or None to leave it out.
 Numbers = Callable[[str], tuple[Tensor, Tensor | None] | None]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from truerisk.symmetry.rules.elementwise import add
@@ -162,6 +161,7 @@ def attention(
     return v
 
 
+CONVOLUTIONS: dict[str, Rule] = {"conv": convolution, "conv_transpose": transposed}
 RULES: dict[str, Rule] = {
     "linear": linear,
     "matmul": matmul,
@@ -175,4 +175,5 @@ RULES: dict[str, Rule] = {
     "einsum": einsum,
     "embedding": embedding,
     "scaled_dot_product_attention": attention,
-} | {f"{name}{n}d": rule for n in (1, 2, 3) for name, rule in (("conv", convolution), ("conv_transpose", transposed))}
+    **{f"{name}{n}d": rule for n in (1, 2, 3) for name, rule in CONVOLUTIONS.items()},
+}

@@ -11,15 +11,16 @@ from torch import Tensor
 
 from truerisk.symmetry.tracer import NONE, Flow, Known, Rule, Trace, Weight, operands
 
-# f(a x) = a^degree f(x) for all a > 0
-DEGREES: dict[str, Fraction | int] = (
-    dict.fromkeys(
-        "relu leaky_relu rrelu abs neg positive clone contiguous detach dropout alpha_dropout feature_dropout "
-        "feature_alpha_dropout to _to_copy type_as lift_fresh_copy lift_fresh tril triu".split(),
-        1,
-    )
-    | {"square": 2, "sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "reciprocal": -1, "sign": 0, "sgn": 0}
-)
+# f(a x) = a f(x) for all a > 0
+PASSING = (
+    "relu leaky_relu rrelu abs neg positive clone contiguous detach dropout alpha_dropout feature_dropout "
+    "feature_alpha_dropout to _to_copy type_as lift_fresh_copy lift_fresh tril triu"
+).split()
+# f(a x) = a^degree f(x)
+DEGREES: dict[str, Fraction | int] = {
+    **dict.fromkeys(PASSING, 1),
+    **{"square": 2, "sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "reciprocal": -1, "sign": 0, "sgn": 0},
+}
 
 NOT_HOMOGENEOUS = (
     "sigmoid tanh gelu silu mish elu selu celu softplus softsign hardtanh relu6 hardsigmoid hardswish hardshrink "

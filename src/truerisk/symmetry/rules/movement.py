@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from truerisk.symmetry.graph import compute, operation
 from truerisk.symmetry.tracer import Flow, Known, Trace, Weight, compress
 
 # Reshapes, transpositions and selections. The operation itself is run on the labels.
@@ -24,16 +25,16 @@ FILLED = "zeros_like ones_like full_like empty_like new_zeros new_ones new_full 
 def move(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Any:
     """Run the operation on labels (of an activation) or positions (of a parameter)."""
     assert trace.node is not None
-    assert callable(trace.node.target)
+    run: Any = trace.node.target
     others = [_plain(a) for a in args]
     if isinstance(x, Weight):
-        moved = trace.node.target(x.index, *others, **kwargs)
+        moved = run(x.index, *others, **kwargs)
         return [Weight(x.name, m) for m in moved] if isinstance(moved, list | tuple) else Weight(x.name, moved)
     source = trace.labels(x).expand(x.shape)
-    if trace.node.target._schema.name in ("aten::view", "aten::_unsafe_view"):  # type: ignore[attr-defined]
+    if operation(trace.node) in ("view", "_unsafe_view"):
         moved = source.reshape(others[0])  # labels may be laid out otherwise than the activation
     else:
-        moved = trace.node.target(source, *others, **kwargs)
+        moved = run(source, *others, **kwargs)
     return [compress(m) for m in moved] if isinstance(moved, list | tuple) else compress(moved)
 
 
@@ -49,8 +50,8 @@ def _plain(argument: Any) -> Any:
 def filled(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Known:
     """A constant that takes nothing but its shape from an activation."""
     assert trace.node is not None
-    assert callable(trace.node.target)
-    return Known(trace.node.target(torch.zeros(x.shape, dtype=torch.float64), *args, **kwargs), settled=True)
+    like = torch.zeros(x.shape, dtype=torch.float64)
+    return Known(compute(trace.node, (like, *args), kwargs), settled=True)
 
 
 def cat(trace: Trace, tensors: list[Any], dim: int = 0) -> Tensor:
@@ -120,19 +121,23 @@ def gather(trace: Trace, x: Any, dim: int, index: Any, sparse_grad: bool = False
     return trace.collapse(labels, range(labels.ndim))
 
 
-RULES = dict.fromkeys(MOVING, move) | dict.fromkeys(FILLED, filled) | {
-    "cat": cat,
-    "concat": cat,
-    "concatenate": cat,
-    "stack": stack,
-    "constant_pad_nd": constant_pad_nd,
-    "pad": pad,
-    "reflection_pad1d": border,
-    "reflection_pad2d": border,
-    "reflection_pad3d": border,
-    "replication_pad1d": border,
-    "replication_pad2d": border,
-    "replication_pad3d": border,
-    "index": index,
-    "gather": gather,
-}
+RULES = (
+    dict.fromkeys(MOVING, move)
+    | dict.fromkeys(FILLED, filled)
+    | {
+        "cat": cat,
+        "concat": cat,
+        "concatenate": cat,
+        "stack": stack,
+        "constant_pad_nd": constant_pad_nd,
+        "pad": pad,
+        "reflection_pad1d": border,
+        "reflection_pad2d": border,
+        "reflection_pad3d": border,
+        "replication_pad1d": border,
+        "replication_pad2d": border,
+        "replication_pad3d": border,
+        "index": index,
+        "gather": gather,
+    }
+)

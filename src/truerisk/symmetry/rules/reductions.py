@@ -89,7 +89,10 @@ RULES: dict[str, Rule] = (
     | {f"max_pool{n}d_with_indices": over_space(n) for n in (1, 2, 3)}
     | {f"_adaptive_avg_pool{n}d": over_space(n) for n in (2, 3)}
     | dict.fromkeys(
-        [f"upsample_{kind}" for kind in "nearest1d nearest2d nearest3d linear1d bilinear2d bicubic2d trilinear3d".split()]
+        [
+            f"upsample_{kind}"
+            for kind in "nearest1d nearest2d nearest3d linear1d bilinear2d bicubic2d trilinear3d".split()
+        ]
         + ["_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d"],
         resample,
     )

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerisk.errors import TrueriskError
-from truerisk.symmetry.anderson import Anderson
-from truerisk.symmetry.coarse import Coarse
-from truerisk.symmetry.colours import Colour, colour_groups
-from truerisk.symmetry.edges import FloatArray, Problem
-from truerisk.symmetry.gap import upper_gap
-from truerisk.symmetry.sums import Sums
+from truerisk.symmetry.solver.anderson import Anderson
+from truerisk.symmetry.solver.coarse import Coarse
+from truerisk.symmetry.solver.colours import Colour, colour_groups
+from truerisk.symmetry.solver.edges import FloatArray, Problem
+from truerisk.symmetry.solver.gap import upper_gap
+from truerisk.symmetry.solver.sums import Sums
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def minimize(problem: Problem, tolerance: float = 1e-10, max_sweeps: int = 300, 
     With cross terms there is no certificate, and the search ends where two sweeps in a row gain next to nothing.
     Scales on which F does not depend, and those that would run away to infinity, stay where they are.
 
-    >>> from truerisk.symmetry.edges import Block
+    >>> from truerisk.symmetry.solver.edges import Block
     >>> one = np.zeros((1, 1), np.int64)
     >>> up = Block(np.full((1, 1, 1), 4.0), ((1.0, one),), (), count=0.0)
     >>> down = Block(np.full((1, 1, 1), 1.0), (), ((-1.0, one),), count=0.0)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truerisk.symmetry.edges import FloatArray, IntArray, Problem
-from truerisk.symmetry.steps import best_steps
-from truerisk.symmetry.sums import Sums
+from truerisk.symmetry.solver.edges import FloatArray, IntArray, Problem
+from truerisk.symmetry.solver.steps import best_steps
+from truerisk.symmetry.solver.sums import Sums
 
 
 def colour_groups(problem: Problem) -> IntArray:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from truerisk.symmetry.edges import Block, FloatArray, Problem
+from truerisk.symmetry.solver.edges import Block, FloatArray, Problem
 
 
 @dataclass

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from truerisk.symmetry.edges import FloatArray
+from truerisk.symmetry.solver.edges import FloatArray
 
 _NEWTON = 100
 # Newton's method doubles its digits: after a step as small as this nothing is left to gain.

@@ -29,10 +29,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from truerisk.symmetry.edges import Block, FloatArray, IntArray
-from truerisk.symmetry.sums import Layer, Sums
+from truerisk.symmetry.solver.edges import Block, FloatArray, IntArray
+from truerisk.symmetry.solver.sums import Layer, Sums
 
 _POLICIES = 100
+_NEAR = 0.5  # K nu under which the gap is nu^2/2, give or take a quarter
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -97,15 +98,16 @@ def _bound(sums: Sums, layers: list[Layer], residual: FloatArray) -> float:
     nu = math.sqrt(float(residual**2 @ inverse))
     largest = np.zeros(len(y))
     np.maximum.at(largest, labels, np.sqrt(inverse))
-    return _newton_gap(nu, 2.0 * max((_reach(sums, layer, largest) for layer in sums.layers), default=0.0))
+    reaches = [_reach(sums, layer, largest) for layer in sums.layers]
+    if 2.0 * max(reaches, default=0.0) * nu > _NEAR:  # K matters: look at the edges too, which takes a pass once
+        reaches = [min(r, (2.0 * sums.lightest(w)) ** -0.5) for r, w in zip(reaches, sums.layers, strict=True)]
+    return _newton_gap(nu, 2.0 * max(reaches, default=0.0))
 
 
 def _reach(sums: Sums, layer: Layer, largest: FloatArray) -> float:
     """Bound |tau_e(d)| / |d|_H over the edges of a block; an edge with a = 0 has no say, and does no harm."""
     terms = [(coef, index) for coef, index in layer.block.rows + layer.block.cols if index.size]
-    by_variables = sum(abs(coef) * float(largest[sums.problem.group(index)]) for coef, index in terms)
-    by_edges = (2.0 * sums.lightest(layer)) ** -0.5 if terms else 0.0
-    return min(by_variables, by_edges)
+    return sum(abs(coef) * float(largest[sums.problem.group(index)]) for coef, index in terms)
 
 
 def _dominance(sums: Sums, layers: list[Layer]) -> tuple[FloatArray, sparse.csr_array]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from truerisk.errors import TrueriskError
-from truerisk.pacbayes.gaussian import Gaussian, Sums, kl_from, kl_sums
+from truerisk.pacbayes.gaussian import Gaussian, Sums, is_zero, kl_from, kl_sums
 from truerisk.symmetry import Symmetry
 from truerisk.symmetry.solver import minimize
 from truerisk.symmetry.statistics import assemble
@@ -58,11 +58,16 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
         """Squares and cross terms, and on the way the sums of the KL: every weight is read once for both."""
         if name not in posterior.mean:
             return None
-        sums[name], squares = kl_sums(posterior, prior, name, keep=True)
-        return (squares, None) if squares is not None else _crossed(posterior, prior, name)
+        squares = torch.empty_like(posterior.mean[name])
+        sums[name] = kl_sums(posterior, prior, name, kept=squares)
+        m, mu, sigma = posterior.mean[name], prior.mean[name], prior.std[name]
+        if not is_zero(mu):
+            cross = m * mu / sigma.square()
+            return squares + 2 * cross - (mu / sigma).square(), cross
+        return squares, None
 
     problem = assemble(movable, numbers)
-    before = kl_from([sums[name] if name in sums else kl_sums(posterior, prior, name)[0] for name in posterior.mean])
+    before = kl_from([sums[name] if name in sums else kl_sums(posterior, prior, name) for name in posterior.mean])
     if not movable.dim:
         return Tightened(torch.zeros(symmetry.dim, dtype=torch.float64), before, before, 0, 0.0, 0.0)
     solution = minimize(problem, tolerance=tolerance, scale=max(before, 1.0))
@@ -71,9 +76,3 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
     if not after < before:
         log_scales, after = torch.zeros_like(log_scales), before
     return Tightened(log_scales, before, after, solution.sweeps, solution.passes, solution.gap)
-
-
-def _crossed(posterior: Gaussian, prior: Gaussian, name: str) -> tuple[Tensor, Tensor]:
-    """(m^2 + s^2)/sigma^2 and m mu/sigma^2."""
-    m, s, mu = (t / prior.std[name] for t in (posterior.mean[name], posterior.std[name], prior.mean[name]))
-    return m * m + s * s, m * mu

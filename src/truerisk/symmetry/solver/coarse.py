@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from truerisk.symmetry.edges import FloatArray, Problem
-from truerisk.symmetry.sums import Sums
+from truerisk.symmetry.solver.edges import FloatArray, Problem
+from truerisk.symmetry.solver.sums import Sums
 
 _ITERATIONS = 100
 _FARTHEST = 5.0  # largest change of a tau in one Newton step: exponentials are no parabolas

@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 
-from truerisk.symmetry.edges import FloatArray, IntArray
+from truerisk.symmetry.solver.edges import FloatArray, IntArray
 
 _MEMORY = 3  # earlier sweeps; more of them gain nothing measurable
 _FARTHEST = 1.0  # a longer extrapolation is not to be trusted
