@@ -9,11 +9,12 @@ from importlib import import_module
 import torch
 from rich.console import Console
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 from benchmarks.timing import Row
 from truerisk import progress
 
-NAMES = ("kl_inverse", "gibbs_risk", "gaussian_kl", "end_to_end", "convolutions", "rescaling")
+NAMES = ("kl_inverse", "gibbs_risk", "gaussian_kl", "end_to_end", "convolutions", "rescaling", "tightening")
 
 
 def main(names: list[str]) -> int:
@@ -22,6 +23,7 @@ def main(names: list[str]) -> int:
         print(f"there is no benchmark {', '.join(unknown)}; choose among {', '.join(NAMES)}.", file=sys.stderr)
         return 2
     torch.set_num_threads(1)
+    threadpool_limits(1)  # numpy's matrix products too
     progress.enable(False)
     start, rows = time.perf_counter(), []
     for name in names or NAMES:

@@ -133,8 +133,53 @@ def swap_split_indices(folder):
     edit_tensors(folder, "split.safetensors", change)
 
 
+def lower_kl(folder):
+    edit_json(folder, lambda r: r.update(kl=(r["kl"] or 1.0) / 2))
+
+
+def raise_unrescaled_kl(folder):
+    edit_json(folder, lambda r: r.update(kl_unrescaled=2 * (r["kl_unrescaled"] or 1.0)))
+
+
+def claim_more_from_rescaling(folder):
+    def change(record):
+        record["rescaling"] = {**(record["rescaling"] or {}), "both": 0.0}
+
+    edit_json(folder, change)
+
+
+def change_log_scales(folder):
+    """Where there are none, add some: a hold-out has nothing to rescale."""
+    if not (folder / "log_scales.safetensors").exists():
+        save_file({"best": torch.zeros(1)}, folder / "log_scales.safetensors")
+        return edit_json(folder, lambda r: r["files"].update({"log_scales.safetensors": "0" * 64}))
+    return edit_tensors(folder, "log_scales.safetensors", lambda tensors: tensors["best"].add_(0.1))
+
+
+def shorten_log_scales(folder):
+    if not (folder / "log_scales.safetensors").exists():
+        return change_log_scales(folder)
+    return edit_tensors(folder, "log_scales.safetensors", lambda tensors: tensors.update(best=tensors["best"][1:]))
+
+
+def drop_log_scales(folder):
+    """Without them the KL is the original one, so the claimed one does not follow."""
+
+    def change(record):
+        record["files"].pop("log_scales.safetensors", None)
+        record["kl"] = (record["kl"] or 1.0) / 2
+
+    edit_json(folder, change)
+
+
 EDITS = [
     lower_bound,
+    lower_kl,
+    raise_unrescaled_kl,
+    claim_more_from_rescaling,
+    change_log_scales,
+    shorten_log_scales,
+    drop_log_scales,
     change_delta,
     change_delta_alone,
     drop_ledger_entry,

@@ -14,29 +14,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from truerisk import cli
 from truerisk.nets import mlp
 from truerisk.training import checkpoint, loop
 
 QUICK = ["--model", "mlp:16", "--epochs", "2", "--quiet"]
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """run(*arguments) -> (exit code, standard output, standard error), inside an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["truerisk", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -52,7 +33,9 @@ def test_help_does_not_wait_for_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("command", [[], ["certify"], ["verify"], ["predict"], ["data"], ["data", "list"]])
+@pytest.mark.parametrize(
+    "command", [[], ["certify"], ["verify"], ["predict"], ["symmetry"], ["rescale"], ["data"], ["data", "list"]]
+)
 def test_every_command_has_help(run, command):
     code, out, _ = run(*command, "--help")
     assert code == 0

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.symmetry.path_lift import path_lift
+from truerisk.symmetry import path_lift
 
 # --- slow twins: networks as lists of edges, paths as lists of (place, product) -------------------------------
 

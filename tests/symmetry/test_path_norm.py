@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from truerisk.errors import TrueriskError
-from truerisk.symmetry.path_lift import path_lift
-from truerisk.symmetry.path_norm import path_norm
+from truerisk.symmetry import path_lift, path_norm
 
 POWERS = (0.5, 1.0, 2.0, 3.7, math.inf)
 

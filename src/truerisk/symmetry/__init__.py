@@ -5,5 +5,16 @@ from __future__ import annotations
 from truerisk.symmetry.canonical import balanced, canonical, unit_incoming
 from truerisk.symmetry.discover import find_symmetry
 from truerisk.symmetry.group import Group, Symmetry
+from truerisk.symmetry.paths import PathLift, path_lift, path_norm
 
-__all__ = ["Group", "Symmetry", "balanced", "canonical", "find_symmetry", "unit_incoming"]
+__all__ = [
+    "Group",
+    "PathLift",
+    "Symmetry",
+    "balanced",
+    "canonical",
+    "find_symmetry",
+    "path_lift",
+    "path_norm",
+    "unit_incoming",
+]

@@ -1,10 +1,11 @@
 """All path products of a small network, one by one.
 
-The path lift (Gonon, Brisebarre, Riccietti and Gribonval 2024) is the vector of the products of weights along
-all paths from an input coordinate or a bias to an output coordinate. Rescaling hidden units by positive numbers
-changes neither it nor the signs of the weights, and the two together determine the function of a ReLU network
-(Stock and Gribonval 2023).
-The operations, and the choices made for them, are those of :mod:`truerisk.symmetry.path_norm`.
+The path lift is the vector of the products of weights along all paths from an input coordinate or a bias to an
+output coordinate (Gonon, Brisebarre, Riccietti and Gribonval 2024, "A path-norm toolkit for modern networks").
+Rescaling hidden units by positive numbers changes neither it nor the signs of the weights, and the two together
+determine the function of a ReLU network (Stock and Gribonval 2023, "An embedding of ReLU networks and an analysis
+of their identifiability"). The operations, and the choices made for them, are those of
+:mod:`truerisk.symmetry.paths.rules`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.symmetry.path_norm import Paths, follow
+from truerisk.symmetry.paths.follow import Paths, follow
+from truerisk.symmetry.paths.rules import RULES
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,6 @@ def path_lift(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], limi
     """
     nowhere = torch.zeros(0)
     empty = _Prefixes(nowhere.long(), nowhere.double(), torch.Size([0]), limit)
-    ends = follow(model, example_input, empty.start)
+    ends = follow(model, example_input, empty.start, RULES)
     signs = {name: weight.detach().double().sign() for name, weight in model.named_parameters()}
     return PathLift(torch.cat([end.product for end in ends]), signs)

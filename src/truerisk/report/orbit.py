@@ -1,0 +1,250 @@
+"""The page of a walk along an orbit: the KL changes, the function stays."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from pathlib import Path
+from typing import Any
+
+from truerisk.atomic import write_atomically
+from truerisk.errors import TrueriskError
+from truerisk.pacbayes import Chain
+from truerisk.report.certificate import NARROW, WIDE
+from truerisk.report.extra import extra
+from truerisk.report.figures import FLOOR, INK, PARTS
+from truerisk.report.numbers import nats
+
+HEIGHT, LOW_HEIGHT = 320, 96  # pixels: of the KL, of the change of the outputs
+LINE_COLOURS = (PARTS[0], PARTS[2])  # of the walks, in the order in which they come
+LABEL_HEIGHT = 16
+EDGE = 0.06  # of the KL's axis: room below the smallest number
+BEYOND = 0.45  # and above the original: how much of a steep walk is shown
+SMALLEST, LARGEST = 1e-17, 1e-12  # relative changes: the axis holds these at least
+AXES = {
+    "domain": False,
+    "gridColor": INK,
+    "gridOpacity": 0.25,
+    "labelColor": INK,
+    "labelFontSize": 13,
+    "titleColor": INK,
+    "titleFontSize": 13,
+    "titleFontWeight": "normal",
+    "titlePadding": 8,
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A point of a walk along the orbit.
+
+    ``at``: where on its line; 0 is the optimum, and one step is as far as from the start to the optimum.
+    ``change``: the largest change of an output of the network, relative to the largest output.
+    """
+
+    line: str
+    at: float
+    kl: float
+    change: float
+
+
+def write_orbit(
+    path: str | Path, steps: Sequence[Step], chain: Chain, facts: Mapping[str, str], command: str = ""
+) -> Path:
+    """Write the page of a walk to ``path``: one file that needs nothing else.
+
+    ``steps`` are of one walk or two: the straight one from the weights as they were through the optimum, and
+    another through the optimum. ``facts`` says how they were made, ``command`` makes the page again.
+    """
+    path = Path(path)
+    write_atomically(path, render_orbit(steps, chain, facts, command).encode())
+    return path
+
+
+def render_orbit(steps: Sequence[Step], chain: Chain, facts: Mapping[str, str], command: str = "") -> str:
+    """The page as HTML. All text is escaped."""
+    _check(steps, chain)
+    jinja2 = extra("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("truerisk.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page: str = environment.get_template("orbit.html.j2").render(
+        style=_style(environment),
+        before=nats(chain.original),
+        after=nats(chain.rescaled),
+        figure=_figure(steps, chain),
+        chain=_chain(chain),
+        saved=[_saved(chain, kl) for kl in (chain.rescaled, chain.tuned_scale, chain.both)],
+        lifted=chain.lifted is not None,
+        facts=facts,
+        command=command,
+    )
+    return page
+
+
+def _check(steps: Sequence[Step], chain: Chain) -> None:
+    lines = {step.line for step in steps}
+    if not 1 <= len(lines) <= len(LINE_COLOURS):
+        raise TrueriskError(f"the page shows one walk or two, not {len(lines)}; give their steps.")
+    numbers = [number for step in steps for number in (step.at, step.kl, step.change)]
+    numbers += [chain.original, chain.tuned_scale, chain.rescaled, chain.both]
+    if not all(map(math.isfinite, numbers)):
+        raise TrueriskError("a number of the walk is not finite: its log-scales go too far.")
+
+
+def _style(environment: Any) -> str:
+    """The style sheet of the certificate's page, so that both look alike."""
+    source, _, _ = environment.loader.get_source(environment, "certificate.html.j2")
+    style: str = source.partition("<style>")[2].partition("</style>")[0]
+    return style
+
+
+def _figure(steps: Sequence[Step], chain: Chain) -> dict[str, Any]:
+    largest = _at_most(max(step.change for step in steps))
+    low, high = (nats(pick(step.kl for step in steps)) for pick in (min, max))
+    lines = list(dict.fromkeys(step.line for step in steps))
+    return {
+        "wide": orbit_figure(steps, chain, WIDE),
+        "narrow": orbit_figure(steps, chain, NARROW),
+        "alternative": f"Along the orbit the KL is between {low} and {high} nats, and smallest at the optimum; the "
+        f"outputs change by at most {largest} of the largest one.",
+        "lines": [{"name": line, "colour": PARTS.index(c)} for line, c in zip(lines, LINE_COLOURS, strict=False)],
+        "places": f"{len(steps):,}",
+        "low": low,
+        "high": high,
+        "largest": largest,
+    }
+
+
+def _chain(chain: Chain) -> list[dict[str, str]]:
+    """Each KL with what it means."""
+    rows = [
+        ("As trained", chain.original, "The posterior and the prior as they are."),
+        (
+            "Prior's width tuned",
+            chain.tuned_scale,
+            "All standard deviations of the prior times one factor, the best one. It is chosen after the posterior is "
+            "known, so a certificate would have to pay for it.",
+        ),
+        (
+            "Optimally rescaled",
+            chain.rescaled,
+            "The smallest KL on the orbit. It is free: a certificate may use it as it stands.",
+        ),
+        ("Both", chain.both, "The best rescaling and the best factor together. The factor is still not free."),
+    ]
+    if chain.lifted is not None:
+        meaning = (
+            "The KL between the laws of the orbits themselves. No rescaling of this prior gets below it, so it says "
+            f"how much is left. A mean over {chain.lifted.draws:,} draws with a standard error of "
+            f"{chain.lifted.standard_error:.2g}, so it enters no certificate."
+        )
+        rows.append(("Lifted", chain.lifted.value, meaning))
+    return [{"name": name, "value": nats(value), "meaning": meaning} for name, value, meaning in rows]
+
+
+def _saved(chain: Chain, kl: float) -> str:
+    return f"{100 * (1 - kl / chain.original) if chain.original else 0:.0f} %"
+
+
+def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:
+    """An SVG element ``width`` pixels wide: the KL along the walks, and below it the change of the outputs."""
+    alt = extra("altair")
+    extra("vl_convert")
+    lines = list(dict.fromkeys(step.line for step in steps))
+    rows = [{**vars(step), "colour": LINE_COLOURS[lines.index(step.line)]} for step in steps]
+    ends = [min(step.at for step in steps), max(step.at for step in steps)]
+    x = alt.Scale(domain=ends, nice=False)
+    places = {"values": list(range(math.ceil(ends[0]), math.floor(ends[1]) + 1)), "format": "d", "ticks": False}
+    colour = alt.Color("colour:N", scale=None)
+    walked = alt.Chart(alt.Data(values=rows)).encode(color=colour)
+
+    low, high = _kl_range(steps, chain)
+    y = alt.Scale(domain=[low, high], nice=False, zero=False)
+    kl = alt.Y("kl:Q", scale=y, axis=alt.Axis(title=None, tickCount=5, format=",~r", ticks=False))
+    at = alt.X("at:Q", scale=x, axis=alt.Axis(title=None, labels=False, **places))
+    walks = walked.mark_line(clip=True, strokeWidth=2.5, interpolate="monotone").encode(x=at, y=kl, detail="line:N")
+    levels = alt.Chart(alt.Data(values=_levels(chain, low, high)))
+    rules = levels.mark_rule(strokeWidth=1.5, strokeDash=[5, 4]).encode(y=kl, color=colour)
+    names = levels.mark_text(fontSize=13, color=INK, align="right", baseline="bottom", dy=-1).encode(
+        x=alt.value(width), y=alt.Y("label_at:Q", scale=y), text="label:N"
+    )
+    marks = [{"at": -1.0, "kl": chain.original}, {"at": 0.0, "kl": chain.rescaled}]
+    points = alt.Chart(alt.Data(values=marks)).mark_point(filled=True, size=80, color=INK, opacity=1, clip=True)
+    upper = alt.layer(rules, walks, points.encode(x=at, y=kl), names).properties(
+        width=width, height=HEIGHT, title=_title(alt, "KL(posterior, prior) in nats")
+    )
+
+    top = max([LARGEST, *(10.0 ** math.ceil(math.log10(step.change)) for step in steps if step.change)])
+    powers = [10.0**k for k in range(-16, math.floor(math.log10(top)) + 1, 2)]
+    below = alt.Axis(title="steps from the optimum (\u22121: as trained)", **places)
+    change = alt.Y(
+        "change:Q",
+        scale=alt.Scale(type="log", domain=[SMALLEST, top], nice=False),
+        axis=alt.Axis(title=None, values=powers, format="~e", ticks=False),
+    )
+    seen = alt.datum.change >= SMALLEST  # an exact 0 has no logarithm
+    moved = walked.transform_filter(seen).mark_point(filled=True, size=16, opacity=1)
+    lower = moved.encode(x=alt.X("at:Q", scale=x, axis=below), y=change).properties(
+        width=width, height=LOW_HEIGHT, title=_title(alt, "largest change of an output, relative")
+    )
+    chart = alt.vconcat(upper, lower, spacing=18).properties(
+        background="transparent", padding={"left": 2, "right": 14, "top": 2, "bottom": 2}
+    )
+    chart = chart.configure(aria=False, axis=AXES, view={"stroke": None})
+    svg = io.StringIO()
+    chart.save(svg, format="svg")
+    return svg.getvalue()
+
+
+def _title(alt: Any, text: str) -> Any:
+    return alt.TitleParams(text, anchor="start", frame="group", fontSize=14, fontWeight=600, color=INK, offset=8)
+
+
+def _kl_range(steps: Sequence[Step], chain: Chain) -> tuple[float, float]:
+    """From a little below the smallest number to a good way above the original, however steep the walks are."""
+    bottom = min(value for _, value, _ in _named(chain))
+    top = chain.original + BEYOND * (chain.original - bottom)
+    if not top > bottom:  # nothing to gain: show the walks
+        top = max(bottom + 1.0, *(step.kl for step in steps))
+    return bottom - EDGE * (top - bottom), top
+
+
+def _named(chain: Chain) -> list[tuple[str, float, str]]:
+    """The members of the chain: name, value, colour."""
+    lifted = [] if chain.lifted is None else [("lifted", chain.lifted.value, FLOOR)]
+    return [
+        ("as trained", chain.original, INK),
+        ("width tuned", chain.tuned_scale, PARTS[1]),
+        ("rescaled", chain.rescaled, INK),
+        ("both", chain.both, PARTS[3]),
+        *lifted,
+    ]
+
+
+def _levels(chain: Chain, low: float, high: float) -> list[dict[str, Any]]:
+    """The horizontal lines from the lowest up, with labels above them that do not run into one another."""
+    rows, free = [], -math.inf
+    apart = LABEL_HEIGHT * (high - low) / HEIGHT
+    for name, value, colour in sorted(_named(chain), key=lambda level: level[1]):
+        free = max(value, free)
+        rows.append({"kl": value, "colour": colour, "label": f"{name} {nats(value)}", "label_at": free})
+        free += apart
+    return rows
+
+
+def _at_most(value: float) -> str:
+    """One significant digit, rounded up.
+
+    >>> _at_most(4.01e-16), _at_most(0.0)
+    ('5e-16', '0')
+    """
+    number = Decimal(value)
+    return f"{number.quantize(Decimal(1).scaleb(number.adjusted()), ROUND_CEILING):.0e}" if value else "0"

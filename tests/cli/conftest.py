@@ -1,0 +1,27 @@
+"""The command line, called as from a shell."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from truerisk import cli
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """run(*arguments) -> (exit code, standard output, standard error), inside an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["truerisk", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call

@@ -1,0 +1,123 @@
+"""``truerisk symmetry`` and ``truerisk rescale``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.bn = nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6)
+        self.hidden, self.head = nn.Linear(6, 8), nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = torch.relu(self.bn(self.stem(x))).mean((2, 3))
+        return self.head(self.hidden(x).tanh())
+
+def build():
+    return Net()
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.hidden, self.head = nn.Embedding(20, 4), nn.Linear(4, 5), nn.Linear(5, 2)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.hidden(self.embed(x).mean(1))))
+"""
+
+
+@pytest.fixture
+def net(tmp_path):
+    (tmp_path / "net.py").write_text(NET)
+    return "net.py:build"
+
+
+def test_symmetry_for_people(run, net):
+    code, out, err = run("symmetry", "--model", net, "--input", "1,3,8,8")
+    assert (code, err) == (0, "")
+    assert "12 channels of this network can be rescaled" in out
+    assert "stem (conv2d)" in out
+    assert "bn.running_mean" in out
+    assert "tanh" in out
+    assert "is not homogeneous" in " ".join(out.split())
+
+
+def test_symmetry_for_programs(run, net):
+    code, out, _ = run("symmetry", "--model", net, "--input", "1,3,8,8", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["dim"] == 12
+    assert [(group["name"], group["size"]) for group in found["groups"]] == [
+        ("stem (conv2d)", 6),
+        ("bn (batch_norm)", 6),
+    ]
+    assert found["groups"][1]["moves"] == ["bn.weight", "bn.bias", "hidden.weight"]
+    assert [pin["name"] for pin in found["pinned"]] == ["forward"]
+    assert found["pinned"][0]["operation"] == "tanh"
+
+
+def test_tokens_and_built_in_networks(run, net):
+    code, out, _ = run("symmetry", "--model", "net.py:Words", "--input", "1,7", "--integers", "20", "--json")
+    assert (code, json.loads(out)["dim"]) == (0, 9)
+    code, out, _ = run("symmetry", "--model", "mlp:30-20", "--input", "1,64", "--json")
+    assert (code, json.loads(out)["dim"]) == (0, 50)
+
+
+@pytest.mark.parametrize("form", ["balanced", "unit"])
+def test_rescale_writes_the_same_function(run, net, tmp_path, form):
+    code, out, err = run("rescale", "--model", net, "--input", "1,3,8,8", "--to", form, "--out", "r.safetensors")
+    assert (code, err) == (0, "")
+    assert "the same function" in out
+    assert "sum of squared weights" in out
+    namespace: dict = {}
+    exec(NET, namespace)
+    torch.manual_seed(1)
+    trained = namespace["build"]().eval()
+    save_file(trained.state_dict(), tmp_path / "w.safetensors")
+    arguments = ["rescale", "--model", net, "--weights", "w.safetensors", "--input", "1,3,8,8", "--to", form, "--json"]
+    code, out, _ = run(*arguments, "--out", "r.safetensors")
+    record = json.loads(out)
+    twin = namespace["build"]().eval()
+    twin.load_state_dict(load_file(tmp_path / "r.safetensors"))
+    x = torch.randn(5, 3, 8, 8)
+    assert code == 0
+    assert record["dim"] == 12
+    assert torch.allclose(twin(x), trained(x), rtol=1e-4, atol=1e-5)
+    assert not torch.equal(twin.stem.weight, trained.stem.weight)
+    if form == "balanced":
+        assert record["squares_after"] < record["squares_before"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "1,x"], "is no shape"),
+        (["--input", "0,3"], "is no shape"),
+        (["--input", "1,4,8,8"], "could not follow the network"),
+        (["--input", "1,7", "--integers", "0"], "at least 1"),
+        (["--input", "1,3,8,8", "--weights", "none.pt"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_sentence(run, net, arguments, message):
+    for command in ("symmetry", "rescale"):
+        code, out, err = run(command, "--model", net, *arguments)
+        assert code == 2
+        assert message in err
+        assert "Traceback" not in err
+        assert out == ""
+
+
+def test_an_unknown_form_leaves_nothing_behind(run, net, tmp_path):
+    code, _, err = run("rescale", "--model", net, "--input", "1,3,8,8", "--to", "round")
+    assert code == 2
+    assert "balanced, unit" in err
+    assert not (tmp_path / "rescaled.safetensors").exists()
