@@ -58,5 +58,6 @@ def _compare(what: str, net: nn.Module) -> Row:
     ours, theirs = in_turns(
         lambda: tighten(posterior, prior, symmetry), lambda: sum((w * w).sum() for w in weights), REPEATS
     )
-    note = f"costs {ours / theirs:.0f} passes over {posterior.size:,} weights, {found.passes:.1f} over the edges; {found}"
+    passes = f"{ours / theirs:.0f} passes over {posterior.size:,} weights, {found.passes:.1f} over the edges"
+    note = f"costs {passes}; {found}"
     return Row(f"all of tighten, ResNet-50, {what}", "one pass sum((w*w).sum()), float64", ours, theirs, note)

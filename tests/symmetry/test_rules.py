@@ -64,6 +64,7 @@ PASSES = {
     "minus a bias": flat(lambda m, x: m.bias - x, bias=(4,)),
     "square, then root": flat(lambda m, x: (x**2 + 0.0).sqrt()),
     "power": flat(lambda m, x: x.abs() ** 1.5),
+    "times a bool": flat(lambda m, x: x * (x > 0).double() * x.bool()),
     "sign times": flat(lambda m, x: x.sign() * x),
     "to and back": flat(lambda m, x: x.to(torch.float64).contiguous().clone().detach()),
     "flip": flat(lambda m, x: x.flip(-1)),
@@ -135,6 +136,7 @@ PINS = {
     "instance_norm": space(lambda m, x: F.instance_norm(x)),
     "remainder": flat(lambda m, x: x % 1.5),
     "bucketize": flat(lambda m, x: torch.bucketize(x, torch.tensor([0.0, 1.0], dtype=x.dtype)).double()),
+    "to": flat(lambda m, x: x.long().double()),
     "logcumsumexp": flat(lambda m, x: x.logcumsumexp(1)),
 }
 
@@ -224,3 +226,23 @@ def test_new_freedom(name):
     (module, shape), dim = FREE[name]
     symmetry = find_symmetry(finish(module, 0), torch.ones(shape))
     assert symmetry.dim == dim
+
+
+def test_a_repeated_parameter_moves_as_one():
+    """Four copies of a 1 x 5 row: the 4 channels that meet it must scale alike."""
+    module, shape = flat(lambda m, x: x @ m.w.repeat(4, 1), 5, w=(1, 5))
+    assert find_symmetry(finish(module, 0), torch.ones(shape)).dim == 1 + 5
+
+
+def test_part_of_a_parameter_in_order():
+    """The first rows of a parameter are in order too, but they are not all of it."""
+    module, shape = flat(lambda m, x: x @ m.w[:4], 5, w=(6, 5))
+    net = finish(module, 0)
+    symmetry = find_symmetry(net, torch.ones(shape))
+    assert symmetry.dim == 4 + 5
+    twin = symmetry.rescale(net, symmetry.random())
+    assert torch.equal(twin.w[4:], net.w[4:])
+
+
+def test_a_factory_will_do():
+    assert find_symmetry(lambda: nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2)), torch.ones(1, 3)).dim == 5

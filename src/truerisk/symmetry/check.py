@@ -6,7 +6,7 @@ the results agree to about 1e-13; a wrong rule is off by a factor like e.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +24,9 @@ TOLERANCE = 1e-8
 LARGE = 10.0  # inputs this large, too: many functions look linear near 0 (ReLU6, say)
 
 
-def check_symmetry(graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, Any]) -> None:
+def check_symmetry(
+    graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, Any], advance: Callable[[], None] = lambda: None
+) -> None:
     """Raise an error that names the first operation whose result is not what its rule says."""
     log_scales = symmetry.random(std=0.5, seed=1)
     factors = symmetry.factors(log_scales)
@@ -35,7 +37,10 @@ def check_symmetry(graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, An
         size = 1.0 if tensors is own else LARGE
         inputs = tuple(_random_input(x, number, size) for number, x in enumerate(graph.example))
         moved = {name: t * factors[name] if name in factors else t for name, t in tensors.items()}
-        before, after = graph.run(tensors, inputs), graph.run(moved, inputs)
+        before = graph.run(tensors, inputs)
+        advance()
+        after = graph.run(moved, inputs)
+        advance()
         for node in graph.nodes:
             for flow, old, new in _tensors(values[node], before[node], after[node]):
                 expected = old * of_label[flow.labels].exp()

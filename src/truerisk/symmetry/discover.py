@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, fx
 
+from truerisk.progress import bar
 from truerisk.symmetry.check import check_symmetry
-from truerisk.symmetry.graph import Graph, capture, compute, operation, shape_of, spoken
+from truerisk.symmetry.graph import Graph, Model, capture, compute, operation, shape_of, spoken
 from truerisk.symmetry.group import Part, Symmetry
 from truerisk.symmetry.rules import RULES
 from truerisk.symmetry.system import System
 from truerisk.symmetry.tracer import NONE, Flow, Known, Move, Trace, Value, Weight, operands
 
 
-def find_symmetry(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], check: bool = True) -> Symmetry:
+def find_symmetry(model: Model, example_input: Tensor | tuple[Tensor, ...], check: bool = True) -> Symmetry:
     """The rescalings of a network: which weights can be multiplied by what without a change of its function.
 
     ``example_input`` gives the shape (and the kind) of an input. What is not understood is held at 0 and
@@ -28,13 +29,16 @@ def find_symmetry(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], 
     >>> find_symmetry(net, torch.zeros(1, 3)).dim
     5
     """
-    graph = capture(model, example_input)
-    trace, values = follow(graph)
-    parts = _settle(trace)
-    shapes = {name: t.shape for name, t in (*graph.module.named_parameters(), *graph.module.named_buffers())}
-    symmetry = Symmetry(_without_idle(trace.system, parts), parts, trace.pins, shapes)
-    if check:
-        check_symmetry(graph, symmetry, values)
+    with bar("finding the symmetry", total=2 + 4 * check) as advance:
+        graph = capture(model, example_input)
+        advance()
+        trace, values = follow(graph)
+        shapes = {name: t.shape for name, t in (*graph.module.named_parameters(), *graph.module.named_buffers())}
+        parts = _settle(trace, {name: shape.numel() for name, shape in shapes.items()})
+        symmetry = Symmetry(_without_idle(trace.system, parts), parts, trace.pins, shapes)
+        advance()
+        if check:
+            check_symmetry(graph, symmetry, values, advance)
     return symmetry
 
 
@@ -114,7 +118,7 @@ def _wrap(result: Any, shape: Any) -> Any:
     return Flow(result.reshape((1,) * (len(shape) - result.ndim) + result.shape), shape)
 
 
-def _settle(trace: Trace) -> list[Part]:
+def _settle(trace: Trace, sizes: dict[str, int]) -> list[Part]:
     """A parameter used twice moves in one way: keep one move for each of its entries, equate the others to it."""
     uses: dict[str, list[Move]] = defaultdict(list)
     for move in trace.moves:
@@ -126,15 +130,20 @@ def _settle(trace: Trace) -> list[Part]:
             for earlier in moves[:later]:
                 left = _equate(trace, earlier, left)
             if left.index.numel():
-                identity = torch.equal(left.index.reshape(-1), torch.arange(left.index.numel()))
-                parts.append(Part(name, left.index.shape, None if identity else left.index.reshape(-1), left.terms))
+                flat = left.index.reshape(-1)
+                whole = len(flat) == sizes[name] and _in_order(flat)
+                parts.append(Part(name, left.index.shape, None if whole else flat, left.terms))
     return parts
+
+
+def _in_order(index: Tensor) -> bool:
+    return torch.equal(index, torch.arange(len(index)))
 
 
 def _without_repeats(trace: Trace, move: Move) -> Move:
     """A parameter that was expanded appears in several places at once."""
     flat = move.index.reshape(-1)
-    if move.index.is_contiguous() or len(flat) == len(torch.unique(flat)):
+    if _in_order(flat) or len(flat) == len(torch.unique(flat)):
         return move
     _, first, inverse = np.unique(flat.numpy(), return_index=True, return_inverse=True)
     original = torch.from_numpy(first)[torch.from_numpy(inverse)]

@@ -54,13 +54,16 @@ class Graph:
             return self.walk(entering, compute)
 
 
-def capture(model: nn.Module, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
-    """The graph of a copy of ``model`` in eval mode and float64."""
+Model = nn.Module | Callable[[], nn.Module]
+
+
+def capture(model: Model, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
+    """The graph of a copy of ``model`` (or of what a factory builds) on the CPU, in eval mode and float64."""
     example = example_input if isinstance(example_input, tuple) else (example_input,)
     if not example or not all(isinstance(x, Tensor) for x in example):
         raise TrueriskError("example_input must be a tensor that the network takes, such as torch.zeros(1, 3, 32, 32).")
-    module = copy.deepcopy(model).eval().double()
-    example = tuple(x.detach().double() if x.is_floating_point() else x.detach() for x in example)
+    module = _copied(model).cpu().eval().double()
+    example = tuple((x.double() if x.is_floating_point() else x).detach().cpu() for x in example)
     program = _export(module, example)
     signature = program.graph_signature
     if any(spec.kind is OutputKind.BUFFER_MUTATION for spec in signature.output_specs):
@@ -83,6 +86,16 @@ def capture(model: nn.Module, example_input: Tensor | tuple[Tensor, ...]) -> Gra
         constants={n: program.constants[name].detach() for n, name in placed[InputKind.CONSTANT_TENSOR].items()},
         outputs=tuple(_nodes(output.args)),
     )
+
+
+def _copied(model: Model) -> nn.Module:
+    module = model if isinstance(model, nn.Module) or not callable(model) else model()
+    if not isinstance(module, nn.Module):
+        raise TrueriskError(f"a torch module (or a function that builds one) is needed, not a {type(module).__name__}.")
+    try:
+        return copy.deepcopy(module)
+    except RuntimeError as error:
+        raise TrueriskError(f"the network can't be copied: {str(error).splitlines()[0]}") from error
 
 
 def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:

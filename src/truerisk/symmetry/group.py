@@ -143,7 +143,7 @@ class Symmetry:
             raise TrueriskError(f"this is the symmetry of another network: {strange[0]} does not fit.")
         with torch.no_grad():
             for name, factor in factors.items():
-                tensors[name].copy_(tensors[name].double() * factor)
+                tensors[name].copy_(tensors[name].double() * factor.to(tensors[name].device))
         return twin
 
     def holding(self, fixed: Mapping[str, Tensor]) -> tuple[Symmetry, sparse.csr_matrix]:

@@ -14,7 +14,7 @@ from truerisk.symmetry.tracer import NONE, Flow, Known, Rule, Trace, Weight, ope
 # f(a x) = a f(x) for all a > 0
 PASSING = (
     "relu leaky_relu rrelu abs neg positive clone contiguous detach dropout alpha_dropout feature_dropout "
-    "feature_alpha_dropout to _to_copy type_as lift_fresh_copy lift_fresh tril triu"
+    "feature_alpha_dropout lift_fresh_copy lift_fresh tril triu"
 ).split()
 # f(a x) = a^degree f(x)
 DEGREES: dict[str, Fraction | int] = {
@@ -36,6 +36,15 @@ def of_degree(degree: Fraction | int) -> Rule:
         return trace.combine((degree, trace.labels(x)))
 
     return rule
+
+
+def cast(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """To another type: whole numbers are rounded, and a bool only says whether it is 0."""
+    assert trace.node is not None
+    dtype = trace.node.meta["val"].dtype
+    if dtype.is_floating_point or dtype.is_complex:
+        return trace.labels(x)
+    return NONE if dtype == torch.bool else trace.pin(trace.labels(x), "rounds to whole numbers")
 
 
 def pinned(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -167,6 +176,7 @@ def _at_every_scale(value: Any) -> bool:
 RULES: dict[str, Rule] = (
     {name: of_degree(degree) for name, degree in DEGREES.items()}
     | dict.fromkeys(NOT_HOMOGENEOUS, pinned)
+    | dict.fromkeys(["to", "_to_copy", "type_as"], cast)
     | dict.fromkeys(["add", "sub", "rsub", "maximum", "minimum", "fmax", "fmin"], add)
     | dict.fromkeys(["mul", "multiply"], mul)
     | dict.fromkeys(["div", "divide", "true_divide"], div)
