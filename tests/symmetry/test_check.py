@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
-from truerisk.symmetry import find_symmetry
+from truerisk.symmetry import find_symmetry, path_norm
 from truerisk.symmetry.rules import RULES
 from truerisk.symmetry.rules.elementwise import of_degree, pinned
 from truerisk.symmetry.rules.norms import layer_norm
@@ -127,6 +127,28 @@ class Branching(nn.Module):
 def test_a_path_that_depends_on_data_is_refused():
     with pytest.raises(TrueriskError, match="depends on the"):
         find_symmetry(Branching(), torch.zeros(1, 3))
+
+
+def test_working_in_place_on_the_input_is_the_same_network():
+    plain = nn.Sequential(nn.ReLU(), nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    in_place = nn.Sequential(nn.ReLU(inplace=True), *plain[1:])
+    x = -torch.ones(1, 3, dtype=torch.float64)
+    assert find_symmetry(in_place, x).dim == find_symmetry(plain, x).dim == 4
+    assert path_norm(in_place, x) == path_norm(plain, x)
+    assert bool((x == -1).all())
+
+
+class Doubling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x.mul_(2))))
+
+
+def test_changing_the_input_for_good_is_no_obstacle():
+    assert find_symmetry(Doubling(), torch.ones(1, 3, dtype=torch.float64)).dim == 4
 
 
 def test_a_wrong_shape_is_refused():

@@ -192,6 +192,17 @@ OPERATIONS = {
     "matmul left": (Apply(lambda x, w: w[:, :2] @ x), WORDS),
     "matmul vector": (Apply(lambda x, w: w[0, :2] @ (x[0] @ torch.diag(w[1]))), WORDS),
     "matmul batch": (Apply(lambda x, w: x @ w.reshape(2, 3, 2)), WORDS),
+    "matmul mixed batch": (Apply(lambda x, w: w[:, None, None, :2] @ x), WORDS),
+    "vector product": (Apply(lambda x, w: torch.dot(x[0, 0], w[0])), WORDS),
+    "vector on the left": (Apply(lambda x, w: w[0, :2] @ x), WORDS),
+    "linear to a number": (Apply(lambda x, w: F.linear(x, w[0])), WORDS),
+    "einsum": (Apply(lambda x, w: torch.einsum("bij,kj->bki", x, w)), WORDS),
+    "einsum in the other order": (Apply(lambda x, w: torch.einsum("kj, bij -> kib", w, x)), WORDS),
+    "einsum by entry": (Apply(lambda x, w: torch.einsum("bij,ij->jbi", x, w[:2])), WORDS),
+    "einsum to a number": (Apply(lambda x, w: torch.einsum("bij,ij->", x, w[:2])), WORDS),
+    "einsum with a sum": (Apply(lambda x, w: torch.einsum("bij,kj->bk", x, w)), WORDS),
+    "einsum broadcast": (Apply(lambda x, w: torch.einsum("bij,ki->bkj", x, w[:, :1])), WORDS),
+    "where": (Apply(lambda x, w: torch.where(torch.eye(3, dtype=bool)[:, None], 2 * x, -x.flip(2))), WORDS),
     "times": (Apply(lambda x, w: 3 * x * w[0] / w[1]), WORDS),
     "broadcast": (Apply(lambda x, w: x.unsqueeze(1) * w[:, None]), WORDS),
     "minus": (Apply(lambda x, w: 2.0 * -x), WORDS),
@@ -229,6 +240,32 @@ def test_biases_by_addition():
     model.weight.data[0] = torch.tensor([3.0, 4.0, 5.0])
     paths = path_lift(model, torch.zeros(1, 3)).paths
     assert sorted(paths.tolist()) == [-10, -8, -6, -1, -1, -1, 1, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (lambda x, w: torch.addmm(w[0], x, w[1:].mT, beta=2, alpha=-1), [*range(-11, -2), 0, 2, 4]),
+        (lambda x, w: torch.addmm(x, w[:1, :1] + 5, x, beta=3, alpha=-2), [-10, -10, -10, 3, 3, 3]),
+        (lambda x, w: torch.addmm(x, w[:1], w[1:], alpha=2), [1, 1, 1, 48, 54, 60]),  # of weights alone: a bias
+        (lambda x, w: torch.addmv(w[2], w[1:], x[0]), [*range(3, 12), 6, 7, 8]),
+    ],
+)
+def test_add_product(fn, expected):
+    model = Apply(fn)
+    model.weight.data = torch.arange(12.0).reshape(4, 3)
+    assert sorted(path_lift(model, torch.zeros(1, 3)).paths.tolist()) == sorted(expected)
+
+
+def test_summed_weights_are_edges_next_to_each_other():
+    model = Apply(lambda x, w: torch.einsum("bi,ki->b", x, w))
+    model.weight.data = torch.arange(12.0).reshape(4, 3)
+    assert sorted(path_lift(model, torch.zeros(1, 3)).paths.tolist()) == [*range(12)]
+
+
+def test_constants_are_chosen_as_biases():
+    model = Apply(lambda x, w: torch.where(torch.tensor([True, False, False]), x, 7.0))
+    assert path_lift(model, torch.zeros(1, 3)).paths.tolist() == [1, 7, 7]
 
 
 def test_constants_are_joined_as_biases():

@@ -23,7 +23,7 @@ def balanced(model: nn.Module, symmetry: Symmetry) -> Tensor:
     >>> net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 1, bias=False))
     >>> _ = [p.data.fill_(w) for p, w in zip(net.parameters(), (9.0, 4.0))]
     >>> symmetry = find_symmetry(net, torch.zeros(1, 1))
-    >>> [round(float(p), 6) for p in symmetry.rescale(net, balanced(net, symmetry)).parameters()]
+    >>> [round(p.item(), 6) for p in symmetry.rescale(net, balanced(net, symmetry)).parameters()]
     [6.0, 6.0]
     """
     weights = dict(model.named_parameters())

@@ -68,8 +68,9 @@ def _check_module(graph: Graph, twin: nn.Module, inputs: Any, before: Mapping[fx
     """The module itself and its rescaled twin, not the graph: was the graph the whole story?"""
     expected = [before[node] for node in graph.outputs]
     with torch.no_grad():
-        results = [list(_flat(module(*inputs))) for module in (graph.module, graph.module, twin)]  # twice: the same?
-    for found in results:
+        # Twice, to see whether it is the same again; on copies, for it may work in place on its input.
+        calls = [module(*(x.clone() for x in inputs)) for module in (graph.module, graph.module, twin)]
+    for found in (list(_flat(result)) for result in calls):
         if len(found) != len(expected) or not all(map(_same, expected, found)):
             raise TrueriskError(
                 "the network computes something that its captured graph does not show (random numbers, values kept "

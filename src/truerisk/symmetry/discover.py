@@ -25,7 +25,7 @@ def find_symmetry(model: Model, example_input: Tensor | tuple[Tensor, ...], chec
     listed in ``.pinned``. With ``check``, a random rescaling is applied in float64 and every
     operation's result is compared with what its rule says; a mismatch is an error that names the operation.
 
-    >>> net = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    >>> net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2))
     >>> find_symmetry(net, torch.zeros(1, 3)).dim
     5
     """

@@ -63,7 +63,7 @@ def capture(model: Model, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
     if not example or not all(isinstance(x, Tensor) for x in example):
         raise TrueriskError("example_input must be a tensor that the network takes, such as torch.zeros(1, 3, 32, 32).")
     module = _copied(model).cpu().eval().double()
-    example = tuple((x.double() if x.is_floating_point() else x).detach().cpu() for x in example)
+    example = tuple((x.double() if x.is_floating_point() else x).detach().cpu().clone() for x in example)
     program = _export(module, example)
     signature = program.graph_signature
     if any(spec.kind is OutputKind.BUFFER_MUTATION for spec in signature.output_specs):
@@ -84,7 +84,7 @@ def capture(model: Model, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
         parameters={node: every[name] for node, name in placed[InputKind.PARAMETER].items()},
         buffers=placed[InputKind.BUFFER],
         constants={n: program.constants[name].detach() for n, name in placed[InputKind.CONSTANT_TENSOR].items()},
-        outputs=tuple(_nodes(output.args)),
+        outputs=tuple(_nodes(_returned(output, signature.output_specs))),
     )
 
 
@@ -155,6 +155,12 @@ def shape_of(node: fx.Node) -> Any:
 def _mutates(node: fx.Node) -> bool:
     schema = getattr(node.target, "_schema", None)
     return bool(schema is not None and schema.is_mutable)
+
+
+def _returned(output: fx.Node, specs: list[Any]) -> list[Any]:
+    """What the network returns; an input that it changed in place comes as a further output, and is none."""
+    results: Any = output.args[0]
+    return [node for node, spec in zip(results, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
 
 
 def _nodes(args: Any) -> Iterator[fx.Node]:
