@@ -1,8 +1,5 @@
 """Sphinx configuration: ``sphinx-build -W -b html docs docs/_build``, without network."""
 
-import re
-from typing import Any
-
 from truerisk import __version__
 
 project = "truerisk"
@@ -34,14 +31,3 @@ from truerisk.data import load
 from truerisk.pacbayes import kl_chain, lifted_kl, tuned_scale
 from truerisk.symmetry import balanced, path_lift, unit_incoming
 """
-
-
-def _absolute_values(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """In docstrings |x| is an absolute value, and not a name to be replaced."""
-    for number, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...")):
-            lines[number] = re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line)
-
-
-def setup(app: Any) -> None:
-    app.connect("autodoc-process-docstring", _absolute_values)

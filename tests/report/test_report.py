@@ -226,7 +226,7 @@ def test_printed_parts_add_up():
 
 
 def test_every_colour_of_the_figure_follows_the_theme():
-    template = importlib.resources.files("truerisk.report").joinpath("templates/certificate.html.j2").read_text("utf-8")
+    template = importlib.resources.files("truerisk.report").joinpath("templates/style.css").read_text("utf-8")
     for colour in (*PARTS, FLOOR, INK, ON_PART):
         assert f'[fill="{colour}"]' in template
 

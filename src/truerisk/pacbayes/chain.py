@@ -49,6 +49,7 @@ class Chain:
 def kl_chain(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, draws: int = 0, seed: int = 0) -> Chain:
     """Original, tuned width, rescaled, both; with ``draws``, the exact lifted KL too.
 
+    >>> import torch
     >>> from truerisk import find_symmetry
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
     >>> chain = kl_chain(Gaussian.zero(net, 2.0), Gaussian.zero(net, 1.0), find_symmetry(net, torch.zeros(1, 2)))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from truerisk.errors import TrueriskError
-from truerisk.pacbayes.gaussian import Gaussian, Sums, is_zero, kl_from, kl_sums
+from truerisk.pacbayes.gaussian import ROUNDING, Gaussian, Sums, is_zero, kl_from, kl_sums
 from truerisk.symmetry import Symmetry
 from truerisk.symmetry.solver import minimize
 from truerisk.symmetry.statistics import assemble
@@ -23,8 +23,9 @@ from truerisk.symmetry.statistics import assemble
 class Tightened:
     """The best log-scales, and what they bring.
 
-    ``gap``: the KL is at most this much above the smallest on the orbit, proved from the gradient; None where
-    the prior's means are not all 0, for then the problem is not convex and the result is a local optimum.
+    ``gap``: the KL is at most this much above the smallest on the orbit, proved from the gradient (and not less than
+    rounding may be); None where the prior's means are not all 0, for then the problem is not convex and the
+    result is a local optimum.
     """
 
     log_scales: Tensor
@@ -75,4 +76,5 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
     after = posterior.kl(prior, symmetry.factors(log_scales))
     if not after < before:
         log_scales, after = torch.zeros_like(log_scales), before
-    return Tightened(log_scales, before, after, solution.sweeps, solution.passes, solution.gap)
+    gap = None if solution.gap is None else float(solution.gap) + ROUNDING * after
+    return Tightened(log_scales, before, after, solution.sweeps, solution.passes, gap)

@@ -76,7 +76,6 @@ def render_orbit(steps: Sequence[Step], chain: Chain, facts: Mapping[str, str], 
         lstrip_blocks=True,
     )
     page: str = environment.get_template("orbit.html.j2").render(
-        style=_style(environment),
         before=nats(chain.original),
         after=nats(chain.rescaled),
         figure=_figure(steps, chain),
@@ -97,13 +96,6 @@ def _check(steps: Sequence[Step], chain: Chain) -> None:
     numbers += [chain.original, chain.tuned_scale, chain.rescaled, chain.both]
     if not all(map(math.isfinite, numbers)):
         raise TrueriskError("a number of the walk is not finite: its log-scales go too far.")
-
-
-def _style(environment: Any) -> str:
-    """The style sheet of the certificate's page, so that both look alike."""
-    source, _, _ = environment.loader.get_source(environment, "certificate.html.j2")
-    style: str = source.partition("<style>")[2].partition("</style>")[0]
-    return style
 
 
 def _figure(steps: Sequence[Step], chain: Chain) -> dict[str, Any]:
@@ -160,31 +152,43 @@ def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:
     extra("vl_convert")
     lines = list(dict.fromkeys(step.line for step in steps))
     rows = [{**vars(step), "colour": LINE_COLOURS[lines.index(step.line)]} for step in steps]
+    walked = alt.Chart(alt.Data(values=rows)).encode(color=alt.Color("colour:N", scale=None))
     ends = [min(step.at for step in steps), max(step.at for step in steps)]
-    x = alt.Scale(domain=ends, nice=False)
     places = {"values": list(range(math.ceil(ends[0]), math.floor(ends[1]) + 1)), "format": "d", "ticks": False}
-    colour = alt.Color("colour:N", scale=None)
-    walked = alt.Chart(alt.Data(values=rows)).encode(color=colour)
+    scale = alt.Scale(domain=ends, nice=False)
+    above = alt.X("at:Q", scale=scale, axis=alt.Axis(title=None, labels=False, **places))
+    title = "steps from the optimum (\u22121: as trained)"
+    below = alt.X("at:Q", scale=scale, axis=alt.Axis(title=title, **places))
+    upper = _kl_panel(alt, walked, above, steps, chain, width).properties(width=width, height=HEIGHT)
+    lower = _change_panel(alt, walked, below, steps).properties(width=width, height=LOW_HEIGHT)
+    chart = alt.vconcat(upper, lower, spacing=18).properties(
+        background="transparent", padding={"left": 2, "right": 14, "top": 2, "bottom": 2}
+    )
+    svg = io.StringIO()
+    chart.configure(aria=False, axis=AXES, view={"stroke": None}).save(svg, format="svg")
+    return svg.getvalue()
 
+
+def _kl_panel(alt: Any, walked: Any, at: Any, steps: Sequence[Step], chain: Chain, width: int) -> Any:
     low, high = _kl_range(steps, chain)
     y = alt.Scale(domain=[low, high], nice=False, zero=False)
     kl = alt.Y("kl:Q", scale=y, axis=alt.Axis(title=None, tickCount=5, format=",~r", ticks=False))
-    at = alt.X("at:Q", scale=x, axis=alt.Axis(title=None, labels=False, **places))
     walks = walked.mark_line(clip=True, strokeWidth=2.5, interpolate="monotone").encode(x=at, y=kl, detail="line:N")
     levels = alt.Chart(alt.Data(values=_levels(chain, low, high)))
+    colour = alt.Color("colour:N", scale=None)
     rules = levels.mark_rule(strokeWidth=1.5, strokeDash=[5, 4]).encode(y=kl, color=colour)
     names = levels.mark_text(fontSize=13, color=INK, align="right", baseline="bottom", dy=-1).encode(
         x=alt.value(width), y=alt.Y("label_at:Q", scale=y), text="label:N"
     )
     marks = [{"at": -1.0, "kl": chain.original}, {"at": 0.0, "kl": chain.rescaled}]
     points = alt.Chart(alt.Data(values=marks)).mark_point(filled=True, size=80, color=INK, opacity=1, clip=True)
-    upper = alt.layer(rules, walks, points.encode(x=at, y=kl), names).properties(
-        width=width, height=HEIGHT, title=_title(alt, "KL(posterior, prior) in nats")
-    )
+    title = _title(alt, "KL(posterior, prior) in nats")
+    return alt.layer(rules, walks, points.encode(x=at, y=kl), names).properties(title=title)
 
+
+def _change_panel(alt: Any, walked: Any, at: Any, steps: Sequence[Step]) -> Any:
     top = max([LARGEST, *(10.0 ** math.ceil(math.log10(step.change)) for step in steps if step.change)])
     powers = [10.0**k for k in range(-16, math.floor(math.log10(top)) + 1, 2)]
-    below = alt.Axis(title="steps from the optimum (\u22121: as trained)", **places)
     change = alt.Y(
         "change:Q",
         scale=alt.Scale(type="log", domain=[SMALLEST, top], nice=False),
@@ -192,16 +196,7 @@ def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:
     )
     seen = alt.datum.change >= SMALLEST  # an exact 0 has no logarithm
     moved = walked.transform_filter(seen).mark_point(filled=True, size=16, opacity=1)
-    lower = moved.encode(x=alt.X("at:Q", scale=x, axis=below), y=change).properties(
-        width=width, height=LOW_HEIGHT, title=_title(alt, "largest change of an output, relative")
-    )
-    chart = alt.vconcat(upper, lower, spacing=18).properties(
-        background="transparent", padding={"left": 2, "right": 14, "top": 2, "bottom": 2}
-    )
-    chart = chart.configure(aria=False, axis=AXES, view={"stroke": None})
-    svg = io.StringIO()
-    chart.save(svg, format="svg")
-    return svg.getvalue()
+    return moved.encode(x=at, y=change).properties(title=_title(alt, "largest change of an output, relative"))
 
 
 def _title(alt: Any, text: str) -> Any:

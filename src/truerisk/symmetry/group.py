@@ -184,8 +184,8 @@ class Symmetry:
 
     def __str__(self) -> str:
         groups, pinned = self.groups, self.pinned
-        lines = [self.headline, ""]
         width = max([len(g.name) for g in groups], default=0)
+        lines = [self.headline] + [""] * bool(groups)
         lines += [f"  {g.name:<{width}}  {g.size:>6,}  moves {_listed(g.moves)}" for g in groups]
         if pinned:
             lines += ["", "Held at scale 1:"] + [f"  {where}: {why}" for where, why in pinned]

@@ -97,7 +97,7 @@ def path_lift(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], limi
     The network is taken in eval mode; ``example_input`` gives only the shape of one input. The order of the
     paths depends on the architecture alone, so lifts of two networks of one architecture compare entry by
     entry. More than ``limit`` paths, also on the way, are refused. The slope a of a PReLU enters only as the
-    weight max(1, |a|).
+    weight ``max(1, |a|)``.
 
     >>> model = nn.Sequential(nn.Linear(1, 2, bias=False), nn.ReLU(), nn.Linear(2, 1))
     >>> model[0].weight.data, model[2].weight.data = torch.tensor([[3.0], [2.0]]), torch.tensor([[1.0, -2.0]])

@@ -28,7 +28,7 @@ _LARGEST_LOG = math.log(torch.finfo(torch.float64).max)
 
 @dataclass(frozen=True)
 class _Logs(Paths):
-    """For each entry, the logarithm of the sum over its paths of |product|^p; of the largest one if p is infinite.
+    """For each entry, the logarithm of the sum over its paths of ``|product|^p``; of the largest one if p is infinite.
 
     Logarithms carry deep networks past the range of floats and very uneven rescalings within a layer.
     """
@@ -82,10 +82,10 @@ def _finite(logs: Tensor) -> Tensor:
 
 
 def path_norm(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], p: float = 1.0, log: bool = False) -> float:
-    """Return ( sum over paths of |product of weights|^p )^(1/p), from inputs and biases to outputs.
+    """Return ``( sum over paths of |product of weights|^p )^(1/p)``, from inputs and biases to outputs.
 
     The network is taken in eval mode; ``example_input`` gives only the shape of one input, whatever its batch
-    size. With ``p=math.inf`` it is the largest |product|; for p below 1 the same formula, though not a norm.
+    size. With ``p=math.inf`` it is the largest ``|product|``; for p below 1 the same formula, though not a norm.
     ``log=True`` gives the natural logarithm, which is finite where the norm is too large for a float and -inf
     where every path is zero. A network with an operation that is not linear, a ReLU or a max-pool is refused.
 
