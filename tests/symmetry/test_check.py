@@ -115,6 +115,40 @@ def test_what_the_graph_does_not_show_is_refused():
         find_symmetry(Counter(), torch.zeros(1, 3))
 
 
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        h = torch.relu(self.a(x))
+        return self.b(h + torch.rand_like(h))
+
+
+def test_random_numbers_are_named():
+    with pytest.raises(TrueriskError, match=r"rand_like .* draws random numbers"):
+        find_symmetry(Noisy(), torch.zeros(1, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_casts_are_no_mistakes(dtype, monkeypatch):
+    """Rounding on the way is not a wrong rule, and a wrong rule is still seen."""
+    net = finish(Around(Cast(dtype)), 0)
+    assert find_symmetry(net, torch.zeros(1, 2, 6, 6)).dim == 4
+    monkeypatch.setitem(RULES, "relu", of_degree(2))
+    with pytest.raises(TrueriskError, match="rule for relu "):
+        find_symmetry(net, torch.zeros(1, 2, 6, 6))
+
+
+class Cast(nn.Module):
+    def __init__(self, dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, x):
+        return torch.relu(x.to(self.dtype)).double()
+
+
 class Branching(nn.Module):
     def __init__(self):
         super().__init__()

@@ -7,7 +7,7 @@ the results agree to about 1e-13; a wrong rule is off by a factor like e.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor, fx, nn
@@ -20,7 +20,8 @@ from truerisk.symmetry.tracer import Flow
 if TYPE_CHECKING:
     from truerisk.symmetry.group import Symmetry
 
-TOLERANCE = 1e-8
+# Relative differences that rounding explains, by the least precise numbers that a network casts to on its way.
+TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4, torch.float16: 0.03, torch.bfloat16: 0.1}
 LARGE = 10.0  # inputs this large, too: many functions look linear near 0 (ReLU6, say)
 
 
@@ -31,6 +32,7 @@ def check_symmetry(
     log_scales = symmetry.random(std=0.5, seed=1)
     factors = symmetry.factors(log_scales)
     of_label = torch.from_numpy(symmetry.solution.basis @ log_scales.numpy())
+    tolerance = _tolerance(graph)
     own = dict(graph.module.named_parameters()) | dict(graph.module.named_buffers())
     own = {name: t.detach() for name, t in own.items()}
     for tensors in (own, _randomized(graph, own)):
@@ -44,34 +46,46 @@ def check_symmetry(
         for node in graph.nodes:
             for flow, old, new in _tensors(values[node], before[node], after[node]):
                 expected = old * of_label[flow.labels].exp()
-                _compare(node, expected, new)
+                if not _same(expected, new, tolerance):
+                    _blame(node, graph.run(tensors, inputs)[node], before[node])
         if tensors is own:
-            _check_module(graph, symmetry.rescale(graph.module, log_scales), inputs, before)
+            _check_module(graph, symmetry.rescale(graph.module, log_scales), inputs, before, tolerance)
 
 
-def _compare(node: fx.Node, expected: Tensor, found: Tensor) -> None:
-    if not _same(expected, found):
+def _blame(node: fx.Node, again: Any, before: Any) -> NoReturn:
+    """Name the operation; one that gives something else each time is none of a rule's making."""
+    pairs = zip(_flat(before), _flat(again), strict=True)
+    if not all(torch.equal(old.nan_to_num(), new.nan_to_num()) for old, new in pairs):
         raise TrueriskError(
-            f"the rule for {spoken(node)} (at {where(node)}) is wrong: under a random rescaling its result is "
-            "not what the rule says. Please report this network; find_symmetry(..., check=False) would give a "
-            "group that changes the function."
+            f"{spoken(node)} (at {where(node)}) gives something else each time: it draws random numbers in eval mode "
+            "too, so the network is not one function and has no symmetry to find."
         )
+    raise TrueriskError(
+        f"the rule for {spoken(node)} (at {where(node)}) is wrong: under a random rescaling its result is not what the "
+        "rule says. Please report this network; find_symmetry(..., check=False) would give a group that changes the "
+        "function."
+    )
 
 
-def _same(expected: Tensor, found: Tensor) -> bool:
+def _same(expected: Tensor, found: Tensor, tolerance: float) -> bool:
     expected, found = expected.double(), found.double()
     scale = float(expected.abs().nan_to_num(posinf=0.0).max()) if expected.numel() else 0.0
-    return torch.allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True)
+    return torch.allclose(found, expected, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
 
-def _check_module(graph: Graph, twin: nn.Module, inputs: Any, before: Mapping[fx.Node, Any]) -> None:
+def _tolerance(graph: Graph) -> float:
+    seen = {value.dtype for node in graph.nodes for value in _flat(node.meta.get("val"))}
+    return max(TOLERANCE.get(dtype, 0.0) for dtype in seen | {torch.float64})
+
+
+def _check_module(graph: Graph, twin: nn.Module, inputs: Any, before: Mapping[fx.Node, Any], tolerance: float) -> None:
     """The module itself and its rescaled twin, not the graph: was the graph the whole story?"""
     expected = [before[node] for node in graph.outputs]
     with torch.no_grad():
         # Twice, to see whether it is the same again; on copies, for it may work in place on its input.
         calls = [module(*(x.clone() for x in inputs)) for module in (graph.module, graph.module, twin)]
     for found in (list(_flat(result)) for result in calls):
-        if len(found) != len(expected) or not all(map(_same, expected, found)):
+        if len(found) != len(expected) or not all(_same(a, b, tolerance) for a, b in zip(expected, found, strict=True)):
             raise TrueriskError(
                 "the network computes something that its captured graph does not show (random numbers, values kept "
                 "between calls?), so its symmetry can't be told."

@@ -70,9 +70,11 @@ def follow(graph: Graph) -> tuple[Trace, dict[fx.Node, Any]]:
 
     def apply(node: fx.Node, args: Any, kwargs: Any) -> Any:
         trace.node = node
-        if shape_of(node) is None:  # a check that torch put in; it gives no tensor
-            return None
         given = list(operands((args, kwargs)))
+        if shape_of(node) is None:  # no tensor comes out: a check that torch put in, or a number such as x.sum().item()
+            if not operation(node).startswith(("_assert", "sym_constrain")):
+                _hold(trace, given, f"{spoken(node)} makes a number of it")
+            return None
         if all(isinstance(value, Known) for value in given):
             return _constant(node, args, kwargs, settled=all(v.settled for v in given if isinstance(v, Known)))
         rule = RULES.get(operation(node))
@@ -90,13 +92,16 @@ def follow(graph: Graph) -> tuple[Trace, dict[fx.Node, Any]]:
 def _not_understood(trace: Trace, given: list[Value]) -> Tensor:
     """Whatever it does: hold everything that enters; what leaves is at log-scale 0."""
     assert trace.node is not None
-    why = f"the operation {spoken(trace.node)} is not understood"
+    _hold(trace, given, f"the operation {spoken(trace.node)} is not understood")
+    return NONE
+
+
+def _hold(trace: Trace, given: list[Value], why: str) -> None:
     for value in given:
         if isinstance(value, Weight):
             trace.freeze(value, why)
         else:
             trace.pin(trace.labels(value), why)
-    return NONE
 
 
 def _constant(node: fx.Node, args: Any, kwargs: Any, settled: bool) -> Any:
