@@ -49,7 +49,7 @@ def test_certify_verify_predict(run):
     assert "floor" in out
     assert "report.html" in out
     names = {path.name for path in Path("truerisk-out").iterdir()}
-    weights = {"network", "posterior", "prior", "split"}
+    weights = {"network", "posterior", "prior", "split", "log_scales"}
     assert names == {"certificate.json", "report.html"} | {f"{w}.safetensors" for w in weights}
 
     code, out, _ = run("verify", "truerisk-out")
