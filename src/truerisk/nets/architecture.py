@@ -75,6 +75,10 @@ def _from_factory(
                 f"the factory {name} could not be called ({error}); it may take the arguments input_shape and "
                 "classes, or none."
             ) from error
+        except TrueriskError:
+            raise
+        except Exception as error:
+            raise TrueriskError(f"the factory {name} failed ({type(error).__name__}: {error}).") from error
         if not isinstance(module, nn.Module):
             raise TrueriskError(f"the factory {name} returned a {type(module).__name__}, not a torch module.")
         return copy.deepcopy(module)

@@ -130,6 +130,8 @@ class Gaussian:
 
 
 def _multiplied(tensor: Tensor, factor: Tensor) -> Tensor:
+    """A factor exp(u) exp(-u) is 1, whatever the last digit says."""
+    factor = torch.where((factor - 1).abs() < 1e-14, 1.0, factor)
     return (tensor.double() * factor).to(tensor.dtype)
 
 

@@ -62,10 +62,10 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
         squares = torch.empty_like(posterior.mean[name])
         sums[name] = kl_sums(posterior, prior, name, kept=squares)
         m, mu, sigma = posterior.mean[name], prior.mean[name], prior.std[name]
-        if not is_zero(mu):
-            cross = m * mu / sigma.square()
-            return squares + 2 * cross - (mu / sigma).square(), cross
-        return squares, None
+        if is_zero(mu):
+            return squares, None
+        shift, ratio = m / sigma, posterior.std[name] / sigma
+        return shift.square() + ratio.square(), shift * (mu / sigma)
 
     problem = assemble(movable, numbers)
     before = kl_from([sums[name] if name in sums else kl_sums(posterior, prior, name) for name in posterior.mean])

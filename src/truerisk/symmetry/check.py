@@ -29,6 +29,19 @@ def check_symmetry(
     graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, Any], advance: Callable[[], None] = lambda: None
 ) -> None:
     """Raise an error that names the first operation whose result is not what its rule says."""
+    try:
+        _check(graph, symmetry, values, advance)
+    except TrueriskError:
+        raise
+    except Exception as error:  # whatever the network's own operations raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise TrueriskError(
+            f"the network fails on an input like the example ({reason}); give an example of the right kind, with whole "
+            "numbers in the range that it takes."
+        ) from error
+
+
+def _check(graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, Any], advance: Callable[[], None]) -> None:
     log_scales = symmetry.random(std=0.5, seed=1)
     factors = symmetry.factors(log_scales)
     of_label = torch.from_numpy(symmetry.solution.basis @ log_scales.numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from typing import Any
 
@@ -21,9 +22,10 @@ from truerisk.symmetry.tracer import NONE, Flow, Known, Move, Trace, Value, Weig
 def find_symmetry(model: Model, example_input: Tensor | tuple[Tensor, ...], check: bool = True) -> Symmetry:
     """The rescalings of a network: which weights can be multiplied by what without a change of its function.
 
-    ``example_input`` gives the shape (and the kind) of an input. What is not understood is held at 0 and
-    listed in ``.pinned``. With ``check``, a random rescaling is applied in float64 and every
-    operation's result is compared with what its rule says; a mismatch is an error that names the operation.
+    ``example_input`` gives the shape (and the kind) of an input; the answer holds for inputs of that shape, in
+    batches of any size. What is not understood is held at 0 and listed in ``.pinned``. With ``check``, a random
+    rescaling is applied in float64 and every operation's result is compared with what its rule says; a mismatch is an
+    error that names the operation.
 
     >>> net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2))
     >>> find_symmetry(net, torch.zeros(1, 3)).dim
@@ -71,15 +73,15 @@ def follow(graph: Graph) -> tuple[Trace, dict[fx.Node, Any]]:
     def apply(node: fx.Node, args: Any, kwargs: Any) -> Any:
         trace.node = node
         given = list(operands((args, kwargs)))
-        if shape_of(node) is None:  # no tensor comes out: a check that torch put in, or a number such as x.sum().item()
-            if not operation(node).startswith(("_assert", "sym_constrain")):
-                _hold(trace, given, f"{spoken(node)} makes a number of it")
+        trace.note_buffers(args, kwargs)
+        if operation(node).startswith(("_assert", "sym_constrain")):  # a check that torch put in
             return None
         if all(isinstance(value, Known) for value in given):
             return _constant(node, args, kwargs, settled=all(v.settled for v in given if isinstance(v, Known)))
-        rule = RULES.get(operation(node))
-        result = rule(trace, *args, **kwargs) if rule else _not_understood(trace, given)
-        return _wrap(result, shape_of(node))
+        if shape_of(node) is None:  # a number that depends on the data, such as x.sum().item()
+            _hold(trace, given, f"{spoken(node)} makes a number of it")
+            return Flow(NONE, torch.Size([]))
+        return _labelled(trace, node, args, kwargs, given)
 
     values = graph.walk(entering, apply)
     for node in graph.outputs:
@@ -89,11 +91,15 @@ def follow(graph: Graph) -> tuple[Trace, dict[fx.Node, Any]]:
     return trace, values
 
 
-def _not_understood(trace: Trace, given: list[Value]) -> Tensor:
-    """Whatever it does: hold everything that enters; what leaves is at log-scale 0."""
-    assert trace.node is not None
-    _hold(trace, given, f"the operation {spoken(trace.node)} is not understood")
-    return NONE
+def _labelled(trace: Trace, node: fx.Node, args: Any, kwargs: Any, given: list[Value]) -> Any:
+    """Apply the rule; where there is none, or it does not know this use, hold everything that enters."""
+    rule = RULES.get(operation(node))
+    if rule is not None:
+        # A rule that stumbles has at most asked for more equations than needed, and holding more is never wrong.
+        with contextlib.suppress(Exception):
+            return _wrap(rule(trace, *args, **kwargs), shape_of(node))
+    _hold(trace, given, f"the operation {spoken(node)} is not understood" + (" in this use" if rule else ""))
+    return _wrap(NONE, shape_of(node))
 
 
 def _hold(trace: Trace, given: list[Value], why: str) -> None:
@@ -107,10 +113,18 @@ def _hold(trace: Trace, given: list[Value], why: str) -> None:
 def _constant(node: fx.Node, args: Any, kwargs: Any, settled: bool) -> Any:
     """What depends on no input and no parameter is computed."""
     mapped: Any = fx.node.map_aggregate  # maps anything; its types say less
-    plain = mapped((args, kwargs), lambda v: v.tensor if isinstance(v, Known) else v)
+    plain = mapped((args, kwargs), _value)
     with torch.no_grad():
         result = compute(node, *plain)
+    if isinstance(result, int | float) and not settled:
+        return Known(torch.as_tensor(result), settled=False, number=True)
     return mapped(result, lambda v: Known(v, settled) if isinstance(v, Tensor) else v)
+
+
+def _value(argument: Any) -> Any:
+    if not isinstance(argument, Known):
+        return argument
+    return argument.tensor.item() if argument.number else argument.tensor
 
 
 def _wrap(result: Any, shape: Any) -> Any:
@@ -120,12 +134,16 @@ def _wrap(result: Any, shape: Any) -> Any:
         return [_wrap(part, one) for part, one in zip(parts, shape, strict=True)]
     if isinstance(result, Weight | Known):
         return result
-    return Flow(result.reshape((1,) * (len(shape) - result.ndim) + result.shape), shape)
+    labels = result.reshape((1,) * (len(shape) - result.ndim) + result.shape)
+    labels.expand(shape)  # refuses labels that do not fit
+    return Flow(labels, shape)
 
 
 def _settle(trace: Trace, sizes: dict[str, int]) -> list[Part]:
     """A parameter used twice moves in one way: keep one move for each of its entries, equate the others to it."""
     uses: dict[str, list[Move]] = defaultdict(list)
+    for name in trace.elsewhere & {move.name for move in trace.moves}:  # a running mean with a second use stays
+        trace.moves.append(Move(name, torch.arange(sizes[name]), ()))
     for move in trace.moves:
         uses[move.name].append(_without_repeats(trace, move))
     parts = []

@@ -62,7 +62,10 @@ def capture(model: Model, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
     example = example_input if isinstance(example_input, tuple) else (example_input,)
     if not example or not all(isinstance(x, Tensor) for x in example):
         raise TrueriskError("example_input must be a tensor that the network takes, such as torch.zeros(1, 3, 32, 32).")
-    module = _copied(model).cpu().eval().double()
+    module = _copied(model).cpu().eval()
+    first_buffer = {id(b): name for name, b in module.named_buffers()}  # a shared buffer: its first name, too
+    every_buffer = {name: first_buffer[id(b)] for name, b in module.named_buffers(remove_duplicate=False)}
+    _share(module.double(), every_buffer)
     example = tuple((x.double() if x.is_floating_point() else x).detach().cpu().clone() for x in example)
     program = _export(module, example)
     signature = program.graph_signature
@@ -82,7 +85,7 @@ def capture(model: Model, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
         nodes=tuple(node for node in program.graph.nodes if node.op == "call_function"),
         inputs=tuple(placed[InputKind.USER_INPUT]),
         parameters={node: every[name] for node, name in placed[InputKind.PARAMETER].items()},
-        buffers=placed[InputKind.BUFFER],
+        buffers={node: every_buffer[name] for node, name in placed[InputKind.BUFFER].items()},
         constants={n: program.constants[name].detach() for n, name in placed[InputKind.CONSTANT_TENSOR].items()},
         outputs=tuple(_nodes(_returned(output, signature.output_specs))),
     )
@@ -96,6 +99,14 @@ def _copied(model: Model) -> nn.Module:
         return copy.deepcopy(module)
     except RuntimeError as error:
         raise TrueriskError(f"the network can't be copied: {str(error).splitlines()[0]}") from error
+
+
+def _share(module: nn.Module, names: Mapping[str, str]) -> None:
+    """Buffers that were one tensor are one again; ``double`` makes copies of them."""
+    for name, first in names.items():
+        if name != first:
+            place, _, last = name.rpartition(".")
+            setattr(module.get_submodule(place), last, module.get_buffer(first))
 
 
 def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
@@ -113,6 +124,13 @@ def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
             f"torch.export could not follow the network on an input of shape {shapes}: {reason} A forward whose "
             "path depends on the values of the data can't be captured; check the shape of the example input first."
         ) from error
+    for node in program.graph.nodes:
+        sizes = [size for value in _tensors(node.meta.get("val")) for size in value.shape]
+        if not all(type(size) is int for size in sizes):
+            raise TrueriskError(
+                f"{spoken(node)} (at {where(node)}) makes a tensor whose size depends on the data, so the network "
+                "can't be followed."
+            )
     strange = [node for node in program.graph.nodes if node.op not in ("placeholder", "call_function", "output")]
     if strange:
         raise TrueriskError(
@@ -150,6 +168,12 @@ def where(node: fx.Node) -> str:
 def shape_of(node: fx.Node) -> Any:
     """The shape of a node's value; a list of shapes where there are several; None for what is no tensor."""
     return fx.node.map_aggregate(node.meta.get("val"), lambda v: torch.Size(v.shape) if isinstance(v, Tensor) else None)
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, list | tuple):
+        return [tensor for part in value for tensor in _tensors(part)]
+    return [value] if isinstance(value, Tensor) else []
 
 
 def _mutates(node: fx.Node) -> bool:

@@ -143,7 +143,11 @@ class Symmetry:
             raise TrueriskError(f"this is the symmetry of another network: {strange[0]} does not fit.")
         with torch.no_grad():
             for name, factor in factors.items():
-                tensors[name].copy_(tensors[name].double() * factor.to(tensors[name].device))
+                tensor = tensors[name]
+                moved = (tensor.double() * factor.to(tensor.device)).to(tensor.dtype)
+                if bool(tensor.isfinite().all()) and not bool(moved.isfinite().all()):
+                    raise TrueriskError(f"{name} overflows: these log-scales are too large.")
+                tensor.copy_(moved)
         return twin
 
     def holding(self, fixed: Mapping[str, Tensor]) -> tuple[Symmetry, sparse.csr_matrix]:

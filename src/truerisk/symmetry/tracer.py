@@ -52,6 +52,7 @@ class Known:
     tensor: Tensor
     settled: bool
     name: str = ""  # of the buffer
+    number: bool = False  # it stands for a plain number, taken from a buffer with .item()
 
     @property
     def shape(self) -> torch.Size:
@@ -87,6 +88,7 @@ class Trace:
         self.system = System()
         self.moves: list[Move] = []
         self.pins: list[Pin] = []
+        self.elsewhere: set[str] = set()  # buffers that something else than a batch norm's mean uses
         self.node: fx.Node | None = None
 
     @property
@@ -109,6 +111,13 @@ class Trace:
         """The parameter moves by these terms, whose labels broadcast to the weight's shape."""
         moving = tuple((Fraction(c), labels) for c, labels in terms if bool((labels != 0).any()))
         self.moves.append(Move(weight.name, weight.index, moving))
+
+    def note_buffers(self, args: Any, kwargs: Any) -> None:
+        """Remember which buffers are used, but for the running mean of batch norm, which can move."""
+        assert self.node is not None
+        if spoken(self.node) == "batch_norm":
+            args = (*args[:3], *args[4:])
+        self.elsewhere |= {v.name for v in operands((args, kwargs)) if isinstance(v, Known) and v.name}
 
     def labels(self, value: Any) -> Tensor:
         """The labels of any operand, with its number of axes; a parameter gets an unknown for each entry."""

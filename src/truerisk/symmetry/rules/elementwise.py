@@ -42,6 +42,8 @@ def cast(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """To another type: whole numbers are rounded, and a bool only says whether it is 0."""
     assert trace.node is not None
     dtype = trace.node.meta["val"].dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        return trace.pin(trace.labels(x), "rounds to half precision, which overflows and underflows")
     if dtype.is_floating_point or dtype.is_complex:
         return trace.labels(x)
     return NONE if dtype == torch.bool else trace.pin(trace.labels(x), "rounds to whole numbers")

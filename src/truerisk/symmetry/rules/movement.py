@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from truerisk.symmetry.graph import compute, operation
-from truerisk.symmetry.tracer import Flow, Known, Trace, Weight, compress
+from truerisk.symmetry.tracer import NONE, Flow, Known, Trace, Weight, compress
 
 # Reshapes, transpositions and selections. The operation itself is run on the labels.
 MOVING = (
-    "_reshape_alias _unsafe_view alias chunk diagonal expand expand_as flatten flip index_select moveaxis "
+    "_reshape_alias _unsafe_view alias chunk diagonal expand flatten flip moveaxis "
     "movedim narrow permute pixel_shuffle pixel_unshuffle channel_shuffle ravel repeat repeat_interleave reshape "
-    "reshape_as roll rot90 select slice split split_with_sizes squeeze swapaxes swapdims t tensor_split tile "
-    "transpose unbind unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view view_as "
+    "roll rot90 select slice split split_with_sizes squeeze swapaxes swapdims t tensor_split tile "
+    "transpose unbind unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view "
     "numpy_T mT adjoint"
 ).split()
 
@@ -39,19 +39,27 @@ def move(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _plain(argument: Any) -> Any:
-    """Positions as numbers; an activation that another is shaped like, as a stand-in of its shape."""
-    if isinstance(argument, Known):
-        return argument.tensor
-    if isinstance(argument, Flow):
-        return torch.empty(argument.shape, dtype=torch.int64)
-    return argument
+    """Positions as numbers, as long as they can't change."""
+    if isinstance(argument, Flow | Weight) or (isinstance(argument, Known) and not argument.settled):
+        raise TypeError("the positions depend on the data, on a parameter or on a buffer")
+    return argument.tensor if isinstance(argument, Known) else argument
+
+
+def like(trace: Trace, x: Any, other: Any) -> Any:
+    """view_as, expand_as, reshape_as: only the shape of the other counts."""
+    shape = tuple(other.shape)
+    expands = trace.node is not None and operation(trace.node) == "expand_as"
+    if isinstance(x, Weight):
+        return Weight(x.name, x.index.expand(shape) if expands else x.index.reshape(shape))
+    source = trace.labels(x).expand(x.shape)
+    return compress(source.expand(shape) if expands else source.reshape(shape))
 
 
 def filled(trace: Trace, x: Any, *args: Any, **kwargs: Any) -> Known:
     """A constant that takes nothing but its shape from an activation."""
     assert trace.node is not None
-    like = torch.zeros(x.shape, dtype=torch.float64)
-    return Known(compute(trace.node, (like, *args), kwargs), settled=True)
+    made: Tensor = compute(trace.node, (torch.zeros(x.shape, dtype=torch.float64), *args), kwargs)
+    return Known(made.to(trace.node.meta["val"].dtype), settled=True)
 
 
 def cat(trace: Trace, tensors: list[Any], dim: int = 0) -> Tensor:
@@ -80,7 +88,8 @@ def constant_pad_nd(trace: Trace, x: Any, pad: list[int], value: float = 0) -> T
     """Zeros at the border take the labels of their axis where it has one label, else unknowns of their own."""
     labels = trace.labels(x)
     if value:
-        return trace.pin(labels, f"pads with {value:g}, which does not scale")
+        trace.pin(labels, f"pads with {value:g}, which does not scale")
+        return NONE
     for back, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
         axis = labels.ndim - 1 - back
         if labels.shape[axis] == 1 and x.shape[axis] > 1:
@@ -110,9 +119,17 @@ def border(trace: Trace, x: Any, padding: list[int]) -> Tensor:
 def index(trace: Trace, x: Any, indices: list[Any]) -> Tensor:
     """Indexing by tensors; positions that depend on the data need one log-scale for all entries."""
     labels = trace.labels(x)
-    if any(isinstance(i, Flow) for i in indices):
-        return trace.pin(labels, "picks entries by position, and the positions depend on the data")
+    if any(isinstance(i, Flow | Weight) or (isinstance(i, Known) and not i.settled) for i in indices):
+        trace.pin(labels, "picks entries by position, and the positions depend on the data or on a buffer")
+        return NONE
     return compress(labels.expand(x.shape)[tuple(slice(None) if i is None else _plain(i) for i in indices)])
+
+
+def index_select(trace: Trace, x: Any, dim: int, index: Any) -> Any:
+    """One log-scale along the axis that is picked from, unless the positions are known for good."""
+    if isinstance(index, Known) and index.settled:
+        return move(trace, x, dim, index)
+    return trace.collapse(trace.labels(x), [dim % len(x.shape)])
 
 
 def gather(trace: Trace, x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Tensor:
@@ -139,5 +156,9 @@ RULES = (
         "replication_pad3d": border,
         "index": index,
         "gather": gather,
+        "index_select": index_select,
+        "view_as": like,
+        "reshape_as": like,
+        "expand_as": like,
     }
 )
