@@ -45,7 +45,8 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
     """Log-scales t that make KL(posterior, prior rescaled by t) as small as possible, never larger than at 0.
 
     Free in a certificate: they may depend on the posterior, the prior and data, as long as they move nothing
-    but what both draw. A log-scale that would move a non-zero buffer or a frozen parameter (a batch-norm
+    but what both draw. ``symmetry`` must be that of this very network: one of the same shapes that computes something
+    else has another. A log-scale that would move a non-zero buffer or a frozen parameter (a batch-norm
     mean) is held at 0; fold batch norm first to free it.
     """
     posterior.refuse_without_kl(prior)

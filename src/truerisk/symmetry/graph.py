@@ -78,6 +78,9 @@ def capture(model: Model, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
     for node in program.graph.nodes:
         if node.op == "placeholder":
             placed[specs[node.name].kind][node] = specs[node.name].target
+    foreign = [name for name in placed[InputKind.CONSTANT_TENSOR].values() if name not in program.constants]
+    if foreign or placed[InputKind.CUSTOM_OBJ] or placed[InputKind.TOKEN]:
+        raise TrueriskError("the network holds something that is no tensor (a generator?), so it can't be followed.")
     output = next(node for node in program.graph.nodes if node.op == "output")
     return Graph(
         module=module,
