@@ -6,7 +6,6 @@ Every answer must be right (at other weights, other tokens, inputs of all sizes)
 import contextlib
 import copy
 import json
-import math
 import shutil
 import sys
 
