@@ -6,6 +6,7 @@ Every answer must be right (at other weights, other tokens, inputs of all sizes)
 import contextlib
 import copy
 import json
+import math
 import shutil
 import sys
 
@@ -79,7 +80,9 @@ def change(module, symmetry, *inputs):
 X = torch.zeros(2, 3)
 CAP = {"cap": 1000.0}
 NETS = {
+    "clamp at a buffer": Net(lambda m, x: x.clamp(max=m.cap), buffers=CAP),
     "whole numbers": Net(lambda m, x: x + (x / 1000).long().double()),
+    "a rare branch": Net(lambda m, x: torch.where(x > 1e5, 0 * x, x)),
     "one row of a matrix": Net(lambda m, x: x * m.w[0], w=(3, 4)),
     "first rows, other rows": Net(lambda m, x: F.linear(x, m.w[:4]) * F.linear(x, m.w[4:]), w=(8, 4)),
     "cross-attention": Net(lambda m, x: m.mha(x, 2 * x.flip(0), x)[0], modules={"mha": nn.MultiheadAttention(4, 2)}),
@@ -88,6 +91,7 @@ NETS = {
     # a number that comes from a buffer is no number to rely on
     "clamp at a number from a buffer": Net(lambda m, x: x.clamp(max=m.cap.item()), buffers=CAP),
     "threshold at a number from a buffer": Net(lambda m, x: F.threshold(x, -m.cap.item(), 0.0), buffers=CAP),
+    "a number from a buffer, filled in": Net(lambda m, x: x + torch.full((4,), m.cap.item()), buffers=CAP),
     # half overflows at 65,504
     "half on the way": Net(lambda m, x: x.half().double()),
     # a buffer that batch norm moves and a product uses: zero now, so the check sees nothing
@@ -102,6 +106,7 @@ NETS = {
     "sum of the positive ones": Net(lambda m, x: x * x[x > 0].sum()),
     "padding with 1": Net(lambda m, x: F.pad(x, (0, 3), value=1.0), 7),
     "the sum of a number": Net(lambda m, x: x * x.abs().sum().sum(0)),
+    "power of infinity": Net(lambda m, x: x**math.inf),
     "a generator of its own": Net(lambda m, x: x * torch.rand(4, generator=torch.Generator().manual_seed(0))),
     "an empty parameter": Net(lambda m, x: x + m.w.sum(), w=(0, 4)),
 }
