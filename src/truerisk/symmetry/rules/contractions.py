@@ -88,13 +88,14 @@ def _convolution(
     labels = trace.labels(x)
     labels = trace.collapse(labels, (axis for axis in range(labels.ndim) if axis != batch))
     channels = labels.reshape(-1).expand(x.shape[batch]).reshape(groups, -1)
-    split = _reshaped(weight, sizes + tuple(weight.shape[2:]))
+    split = reshaped(weight, sizes + tuple(weight.shape[2:]))
     out = contract(trace, Flow(channels, channels.shape), "gi", split, letters + "xyz"[:spatial], "go")
     out = _ranked(out, 2).expand(groups, sizes[letters.index("o")]).reshape((1,) * batch + (-1,) + (1,) * spatial)
-    return out if bias is None else add(trace, Flow(out, trace.shape), _reshaped(bias, (-1,) + (1,) * spatial))
+    return out if bias is None else add(trace, Flow(out, trace.shape), reshaped(bias, (-1,) + (1,) * spatial))
 
 
-def _reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+def reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+    """An operand of any kind in another shape."""
     if isinstance(value, Weight):
         return Weight(value.name, value.index.reshape(shape))
     if isinstance(value, Known):

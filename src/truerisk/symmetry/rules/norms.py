@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from truerisk.symmetry.rules.contractions import reshaped
 from truerisk.symmetry.rules.elementwise import add, mul
-from truerisk.symmetry.tracer import NONE, Flow, Known, Move, Rule, Trace, Weight
+from truerisk.symmetry.tracer import NONE, Flow, Known, Move, Rule, Trace
 
 WHY = "divides by a norm of its input plus eps, which does not scale"
 
@@ -62,20 +63,9 @@ def _gain_and_shift(trace: Trace, labels: Tensor, gain: Any, shift: Any, channel
     flow = Flow(labels, shape)
     for parameter, rule in ((gain, mul), (shift, add)):
         if parameter is not None:
-            out = rule(trace, flow, _spread(parameter, after))
+            out = rule(trace, flow, reshaped(parameter, (*parameter.shape, *(1,) * after)))
             flow = Flow(out.reshape((1,) * (len(shape) - out.ndim) + out.shape), shape)
     return flow.labels
-
-
-def _spread(value: Any, after: int) -> Any:
-    """A vector with axes of size 1 behind it."""
-    shape = (*value.shape, *(1,) * after)
-    if isinstance(value, Weight):
-        return Weight(value.name, value.index.reshape(shape))
-    if isinstance(value, Known):
-        return Known(value.tensor.reshape(shape), value.settled)
-    labels = value.full.reshape(shape)
-    return Flow(labels, labels.shape)
 
 
 def weight_norm(trace: Trace, direction: Any, length: Any, dim: int = 0) -> Tensor:
