@@ -64,19 +64,24 @@ def write_report(record: dict[str, Any], path: str | Path) -> Path:
     return path
 
 
-def render(record: dict[str, Any]) -> str:
-    """The page as HTML. All text of the record is escaped."""
-    missing = [name for name in NEEDED if name not in record]
-    if missing:
-        raise TrueriskError(f"the record is not a whole certificate: it has no {', '.join(missing)}.")
+def templates() -> Any:
+    """Where pages come from; all text is escaped, and a name that is not given is an error."""
     jinja2 = extra("jinja2")
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("truerisk.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def render(record: dict[str, Any]) -> str:
+    """The page as HTML. All text of the record is escaped."""
+    missing = [name for name in NEEDED if name not in record]
+    if missing:
+        raise TrueriskError(f"the record is not a whole certificate: it has no {', '.join(missing)}.")
+    environment = templates()
     environment.filters |= {"percent": percent, "observed": observed, "decimal": decimal}
     page: str = environment.get_template("certificate.html.j2").render(
         record=record,

@@ -23,6 +23,17 @@ ON_PART = "#ffffff"
 TITLE_HEIGHT, BAR_HEIGHT, GAP = 24, 38, 20  # pixels
 LABEL_WIDTH = 54  # a narrower segment is labelled in the table below the figure only
 HEADROOM = 1.04
+AXES = {
+    "domain": False,
+    "gridColor": INK,
+    "gridOpacity": 0.25,
+    "labelColor": INK,
+    "labelFontSize": 13,
+    "titleColor": INK,
+    "titleFontSize": 13,
+    "titleFontWeight": "normal",
+    "titlePadding": 8,
+}
 
 
 def segments(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -88,18 +99,7 @@ def bound_figure(record: dict[str, Any], width: int) -> str:
         background="transparent",
         padding={"left": 2, "right": 14, "top": 2, "bottom": 2},
     )
-    axes = {
-        "domain": False,
-        "gridColor": INK,
-        "gridOpacity": 0.25,
-        "labelColor": INK,
-        "labelFontSize": 13,
-        "titleColor": INK,
-        "titleFontSize": 13,
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
-    }
-    chart = chart.configure(aria=False, axis=axes, view={"stroke": None})
+    chart = chart.configure(aria=False, axis=AXES, view={"stroke": None})
     svg = io.StringIO()
     chart.save(svg, format="svg")
     return svg.getvalue()

@@ -13,9 +13,9 @@ from typing import Any
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
 from truerisk.pacbayes import Chain
-from truerisk.report.certificate import NARROW, WIDE
+from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.extra import extra
-from truerisk.report.figures import FLOOR, INK, PARTS
+from truerisk.report.figures import AXES, FLOOR, INK, PARTS
 from truerisk.report.numbers import nats
 
 HEIGHT, LOW_HEIGHT = 320, 96  # pixels: of the KL, of the change of the outputs
@@ -24,17 +24,6 @@ LABEL_HEIGHT = 16
 EDGE = 0.06  # of the KL's axis: room below the smallest number
 BEYOND = 0.45  # and above the original: how much of a steep walk is shown
 SMALLEST, LARGEST = 1e-17, 1e-12  # relative changes: the axis holds these at least
-AXES = {
-    "domain": False,
-    "gridColor": INK,
-    "gridOpacity": 0.25,
-    "labelColor": INK,
-    "labelFontSize": 13,
-    "titleColor": INK,
-    "titleFontSize": 13,
-    "titleFontWeight": "normal",
-    "titlePadding": 8,
-}
 
 
 @dataclass(frozen=True)
@@ -67,23 +56,19 @@ def write_orbit(
 def render_orbit(steps: Sequence[Step], chain: Chain, facts: Mapping[str, str], command: str = "") -> str:
     """The page as HTML. All text is escaped."""
     _check(steps, chain)
-    jinja2 = extra("jinja2")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("truerisk.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page: str = environment.get_template("orbit.html.j2").render(
-        before=nats(chain.original),
-        after=nats(chain.rescaled),
-        figure=_figure(steps, chain),
-        chain=_chain(chain),
-        saved=[_saved(chain, kl) for kl in (chain.rescaled, chain.tuned_scale, chain.both)],
-        lifted=chain.lifted is not None,
-        facts=facts,
-        command=command,
+    page: str = (
+        templates()
+        .get_template("orbit.html.j2")
+        .render(
+            before=nats(chain.original),
+            after=nats(chain.rescaled),
+            figure=_figure(steps, chain),
+            chain=_chain(chain),
+            saved=[_saved(chain, kl) for kl in (chain.rescaled, chain.tuned_scale, chain.both)],
+            lifted=chain.lifted is not None,
+            facts=facts,
+            command=command,
+        )
     )
     return page
 
