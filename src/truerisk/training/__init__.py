@@ -2,7 +2,8 @@
 
 from truerisk.training.checkpoint import Checkpoint
 from truerisk.training.fit import fit
+from truerisk.training.learn import Curve, learn
 from truerisk.training.loop import History, run
 from truerisk.training.plan import Plan
 
-__all__ = ["Checkpoint", "History", "Plan", "fit", "run"]
+__all__ = ["Checkpoint", "Curve", "History", "Plan", "fit", "learn", "run"]

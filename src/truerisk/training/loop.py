@@ -21,6 +21,10 @@ from truerisk.training.checkpoint import Checkpoint
 from truerisk.training.plan import Plan
 
 
+class DivergedError(TrueriskError):
+    """The loss is no longer a finite number."""
+
+
 @dataclass(frozen=True)
 class History:
     """What a run did: the mean loss of each epoch, and whether it stopped at its target."""
@@ -42,11 +46,13 @@ def run(
     *,
     label: str = "training",
     checkpoint: Checkpoint | None = None,
+    after_epoch: Callable[[int], bool] | None = None,
 ) -> History:
     """Minimize the mean of ``loss(indices)`` over batches of ``range(n)``.
 
     ``holder`` is the module whose state is saved and restored; ``groups`` are the optimizer's parameter
-    groups, each with its own ``lr`` if it likes; ``plan`` says the rest.
+    groups, each with its own ``lr`` if it likes; ``plan`` says the rest. ``after_epoch`` is told how many epochs
+    are done, and ends the training by returning True.
     """
     optimizer = _optimizer(groups, plan)
     peak = [group["lr"] for group in optimizer.param_groups]
@@ -71,11 +77,12 @@ def run(
                     advance(note=f"loss {float(value.detach()):.4f}")
             losses.append(total / n)
             if not math.isfinite(total):
-                raise TrueriskError(f"{label} diverged in epoch {epoch + 1}; lower the learning rate.")
+                raise DivergedError(f"{label} diverged in epoch {epoch + 1}; lower the learning rate.")
             reached = _reached(losses[-1], plan)
             if checkpoint:
                 checkpoint.save(holder, optimizer, epoch + 1, losses, force=False)
-            if reached:
+            stop = after_epoch is not None and after_epoch(epoch + 1)
+            if reached or stop:
                 break
     if checkpoint and losses and len(losses) > first:
         checkpoint.save(holder, optimizer, len(losses), losses, force=True)

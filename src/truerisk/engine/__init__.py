@@ -1,0 +1,1 @@
+"""Run a grid of tasks: here, in local processes, on a Dask cluster; keep what is finished."""

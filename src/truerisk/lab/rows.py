@@ -1,0 +1,102 @@
+"""`Rows`: what the tasks of an experiment returned, with just enough to ask questions of it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from truerisk.errors import TrueriskError
+
+Row = Mapping[str, Any]
+
+
+class IncompleteError(TrueriskError):
+    """A question about runs that are not there: no verdict is given from the rest."""
+
+
+class Rows:
+    """Finished runs, one flat mapping each (setting and record together), and the settings that are missing.
+
+    A number asked of rows that lack a planned run raises `IncompleteError`: a claim about all runs must not be
+    found true because those that would refute it failed.
+
+    >>> rows = Rows([{"p": 0, "error": 0.1}, {"p": 1, "error": 0.9}, {"p": 1, "error": 0.8}])
+    >>> rows.where(p=1).max("error")
+    0.9
+    >>> rows.where(p=[0, 1]).column("error")
+    [0.1, 0.9, 0.8]
+    >>> [(p, len(some)) for (p,), some in rows.groups("p")]
+    [(0, 1), (1, 2)]
+    >>> Rows([{"p": 0, "error": 0.1}], missing=[{"p": 1}]).mean("error")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    ...
+    truerisk.lab.rows.IncompleteError: 1 of 2 runs is missing (p=1)
+    """
+
+    def __init__(self, rows: Iterable[Row], missing: Iterable[Row] = ()) -> None:
+        self.present = [dict(row) for row in rows]
+        self.missing = [dict(setting) for setting in missing]
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.present)
+
+    def where(self, **fields: Any) -> Rows:
+        """The rows whose fields equal the given values; a list, tuple or set means any of its values."""
+        # A missing run has no record, so what is asked of its record may be true: it stays among the missing.
+        return Rows(
+            (row for row in self.present if all(k in row and _fits(row[k], v) for k, v in fields.items())),
+            (gone for gone in self.missing if all(_fits(gone[k], v) for k, v in fields.items() if k in gone)),
+        )
+
+    def groups(self, *names: str) -> Iterator[tuple[tuple[Any, ...], Rows]]:
+        """The rows divided by the values of these fields of the setting, in order of first appearance."""
+        keys = dict.fromkeys(
+            tuple(row[name] for name in names) for row in [*self.present, *self.missing] if all(n in row for n in names)
+        )
+        for key in keys:
+            yield key, self.where(**dict(zip(names, key, strict=True)))
+
+    def values(self, name: str) -> list[Any]:
+        """The different values of a field, in order of first appearance; for figures, so gaps are allowed."""
+        return list(dict.fromkeys(row[name] for row in self.present if name in row))
+
+    def column(self, name: str) -> list[Any]:
+        """A field of every row."""
+        self._complete(name)
+        return [row[name] for row in self.present]
+
+    def one(self, name: str) -> Any:
+        """A field of the only row."""
+        column = self.column(name)
+        if len(column) != 1:
+            raise IncompleteError(f"{len(column)} runs match where one was meant")
+        return column[0]
+
+    def mean(self, name: str) -> float:
+        return statistics.fmean(self.column(name))
+
+    def median(self, name: str) -> float:
+        return float(statistics.median(self.column(name)))
+
+    def min(self, name: str) -> float:
+        return min(self.column(name))
+
+    def max(self, name: str) -> float:
+        return max(self.column(name))
+
+    def _complete(self, name: str) -> None:
+        total = len(self.present) + len(self.missing)
+        if self.missing:
+            first = ", ".join(f"{k}={v}" for k, v in self.missing[0].items())
+            are = "is" if len(self.missing) == 1 else "are"
+            raise IncompleteError(f"{len(self.missing)} of {total} runs {are} missing ({first})")
+        if not self.present:
+            raise IncompleteError(f"no run of this scale has a {name} to look at")
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    return value in wanted if isinstance(wanted, list | tuple | set) else bool(value == wanted)
