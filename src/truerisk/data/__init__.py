@@ -9,20 +9,34 @@ from truerisk.data.inputs import load_inputs
 from truerisk.data.places import folders
 from truerisk.data.sources import catalogue, fetch, load
 from truerisk.data.splits import Split, check_partition, duplicates_across, shuffle, split
-from truerisk.data.treatments import random_labels
+from truerisk.data.treatments import (
+    centre_crop,
+    corrupt_labels,
+    gaussian_pixels,
+    random_labels,
+    random_pixels,
+    shuffle_pixels,
+    whiten_images,
+)
 
 __all__ = [
     "Data",
     "Split",
     "catalogue",
+    "centre_crop",
     "check_partition",
+    "corrupt_labels",
     "duplicates_across",
     "fetch",
     "folders",
+    "gaussian_pixels",
     "load",
     "load_inputs",
     "random_labels",
+    "random_pixels",
     "row_hashes",
     "shuffle",
+    "shuffle_pixels",
     "split",
+    "whiten_images",
 ]

@@ -3,18 +3,21 @@
 from truerisk.nets.architecture import BUILTIN, FACTORY, MODULE, Architecture, architecture
 from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
+from truerisk.nets.classics import CLASSICS, classic, small_alexnet, small_inception
 from truerisk.nets.evaluate import count_errors, margins, precision, predict_labels, wrong_and_close
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.nets.weights import load_weights, read_weights
 
 __all__ = [
     "BUILTIN",
+    "CLASSICS",
     "FACTORY",
     "MODULE",
     "Architecture",
     "architecture",
     "builtin",
     "check_network",
+    "classic",
     "convnet",
     "count_errors",
     "load_weights",
@@ -24,5 +27,7 @@ __all__ = [
     "predict_labels",
     "read_weights",
     "reinitialized",
+    "small_alexnet",
+    "small_inception",
     "wrong_and_close",
 ]
