@@ -98,7 +98,7 @@ def small_inception(input_shape: Sequence[int], classes: int, batch_norm: bool =
     return _he(nn.Sequential(*layers, GlobalMean(), nn.Linear(fan_in, classes)))
 
 
-def dense(input_shape: Sequence[int], classes: int, hidden: Sequence[int], dropout: float = 0.0) -> nn.Module:
+def dropout_mlp(input_shape: Sequence[int], classes: int, hidden: Sequence[int], dropout: float = 0.0) -> nn.Module:
     """The fully connected ReLU network, with dropout after each hidden layer if asked for."""
     layers: list[nn.Module] = []
     for layer in mlp(input_shape, classes, hidden).children():
@@ -108,8 +108,8 @@ def dense(input_shape: Sequence[int], classes: int, hidden: Sequence[int], dropo
 
 Builder = Callable[..., nn.Module]
 CLASSICS: dict[str, tuple[Builder, dict[str, Any]]] = {
-    "mlp-1x512": (dense, {"hidden": (512,)}),
-    "mlp-3x512": (dense, {"hidden": (512, 512, 512)}),
+    "mlp-1x512": (dropout_mlp, {"hidden": (512,)}),
+    "mlp-3x512": (dropout_mlp, {"hidden": (512, 512, 512)}),
     "alexnet": (small_alexnet, {}),
     "inception": (small_inception, {}),
     "inception-no-bn": (small_inception, {"batch_norm": False}),

@@ -27,7 +27,7 @@ class Curve:
     steps: list[int] = field(default_factory=list)
     train_error: list[float] = field(default_factory=list)
     test_error: list[float] = field(default_factory=list)
-    train_loss: list[float] = field(default_factory=list)  # mean over each epoch, in training mode; none at the start
+    train_loss: list[float] = field(default_factory=list)  # mean of each epoch, in training mode; empty if diverged
     fitted_step: int | None = None
     diverged: bool = False
 
@@ -63,26 +63,33 @@ def learn(
         return F.cross_entropy(module(inputs), y[batch])
 
     def look(epochs: int) -> bool:
-        if epochs % every and epochs != plan.epochs:
-            return False
+        """Count errors after so many epochs; True where training may stop."""
         module.eval()
         curve.steps.append(epochs * per_epoch)
         curve.train_error.append(count_errors(module, train.X, train.y)[0] / len(train))
         curve.test_error.append(count_errors(module, test.X, test.y)[0] / len(test))
         if watch is not None:
             watch(epochs)
-        module.train()
         done = until_error is not None and curve.train_error[-1] <= until_error
         if done:
             curve.fitted_step = curve.steps[-1]
+        else:
+            module.train()
         return done
+
+    def after(epochs: int) -> bool:
+        return not (epochs % every and epochs != plan.epochs) and look(epochs)
 
     if look(0):
         return curve
     groups = [{"params": [p for p in module.parameters() if p.requires_grad]}]
     try:
-        curve.train_loss = run(module, groups, loss, len(train), plan, after_epoch=look).losses
+        history = run(module, groups, loss, len(train), plan, after_epoch=after)
     except DivergedError:
         curve.diverged = True
+    else:
+        curve.train_loss = history.losses
+        if curve.steps[-1] != history.epochs * per_epoch:  # stopped by the plan's target loss, between two counts
+            look(history.epochs)
     module.eval()
     return curve
