@@ -44,6 +44,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "lab":
+        return import_module("truerisk.lab")
     if name not in _WHERE:
         raise AttributeError(f"module 'truerisk' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

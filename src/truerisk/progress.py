@@ -24,6 +24,17 @@ def enable(on: bool) -> None:
 
 
 @contextmanager
+def silent() -> Iterator[None]:
+    """No progress inside the block, whatever is switched on outside."""
+    global _enabled
+    before, _enabled = _enabled, False
+    try:
+        yield
+    finally:
+        _enabled = before
+
+
+@contextmanager
 def bar(label: str, total: int) -> Iterator[Callable[..., None]]:
     """Yield ``advance(steps=1, note="")``; draw nothing for the first two seconds.
 
@@ -79,8 +90,18 @@ def _plain_lines(label: str, total: int) -> Callable[..., None]:
         done += steps
         now = time.monotonic()
         if now - last >= LINE_EVERY:
-            left = (now - start) / max(done, 1) * (total - done)
-            print(f"{label}: {done}/{total}, about {left:.0f} s left  {note}".rstrip(), file=sys.stderr)
+            left = f", about {_span((now - start) / done * (total - done))} left" if done else ""
+            print(f"{label}: {100 * done / total:.0f} %{left}  {note}".rstrip(), file=sys.stderr)
             last = now
 
     return advance
+
+
+def _span(seconds: float) -> str:
+    """
+    >>> _span(90), _span(600), _span(9000)
+    ('90 s', '10 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Data sets: what is here, what can be fetched.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+lab_app = typer.Typer(help="Classic experiments on memorization and generalization.", no_args_is_help=True)
+app.add_typer(lab_app, name="lab")
 
 Model = Annotated[
     str | None,
@@ -40,6 +43,7 @@ Integers = Annotated[
     int | None,
     typer.Option(help="The input holds whole numbers below this: the size of a vocabulary.", show_default=False),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that certify wrote.")]
 
 
@@ -99,7 +103,7 @@ def certify(
     ),
     data_dir: DataDir = None,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Certify how wrong a network can be on data it has never seen.
 
@@ -218,3 +222,43 @@ def data_get(
     from truerisk.cli import commands
 
     commands.data_get(name, data_dir)
+
+
+@lab_app.command("list")
+def lab_list(json: Json = False) -> None:
+    """The experiments, what they show, and the scales they run at. Example: truerisk lab list"""
+    from truerisk.cli import lab
+
+    lab.show_list(json)
+
+
+@lab_app.command("run")
+def lab_run(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Experiments, or Python files with one.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run all experiments that come with truerisk.")] = False,
+    scale: Annotated[str, typer.Option(help="smoke, quick, medium or paper: see 'lab list'.")] = "quick",
+    engine: Annotated[
+        str, typer.Option(help="local (processes), inline, or a Dask scheduler: tcp://host:port.")
+    ] = "local",
+    out: Annotated[str, typer.Option(help="Folder (or any fsspec path) for records and pages.")] = "runs",
+    workers: Annotated[int | None, typer.Option(help="Local processes.", show_default="as many as cores")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run experiments, check their published claims, write a page for each and an index.
+
+    Finished runs are kept in --out and found again: a command that was interrupted goes on where it was.
+
+    Examples: truerisk lab run random-labels
+    | truerisk lab run --all
+    | truerisk lab run rademacher memorizer --engine tcp://127.0.0.1:8786
+    """
+    from truerisk.cli import lab
+
+    try:
+        lab.run(names or [], every, scale, engine, out, workers, json, quiet)
+    except KeyboardInterrupt:
+        print("\nstopped; what was finished is kept, and the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None

@@ -5,6 +5,7 @@ Each experiment is one file that ends in ``EXPERIMENT = Experiment(...)`` and kn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -91,6 +92,10 @@ class Experiment:
     figures: Callable[[Rows], Sequence[Exhibit]]
     version: int = 1
     cost: Callable[[Setting], float] = field(default=lambda _: 1.0)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):  # it becomes the name of a folder
+            raise TrueriskError(f"the experiment is called {self.name!r}; use small letters, digits and hyphens.")
 
     def settings(self, scale: str) -> list[Setting]:
         """The grid at a scale; what cannot be a grid is refused."""

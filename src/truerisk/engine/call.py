@@ -1,0 +1,86 @@
+"""One task, where it runs: a fixed number of threads, a seed of its own, and an answer in plain values.
+
+Nothing in here depends on the machine, the process or the order of tasks, so the same setting gives the same
+record inline, in a local process and on a cluster.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from truerisk import progress
+from truerisk.engine.key import canonical
+from truerisk.engine.version import fingerprint
+from truerisk.errors import TrueriskError
+from truerisk.seeds import derive, seeded_globals
+
+Task = Callable[[dict[str, Any]], dict[str, Any]]
+
+THREADS = "threads"  # a setting may ask for more than one: its rounding, so its result, may depend on the number
+
+# Seeds and thread numbers are global to a process. A Dask worker may run several tasks in one; they take turns.
+_turn = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a task: a record, or an error in one line with its traceback."""
+
+    record: dict[str, Any] | None
+    seconds: float
+    error: str = ""
+    trace: str = ""
+
+
+def call(task: Task, setting: dict[str, Any], code: str) -> Answer:
+    """Run ``task(setting)``. ``code`` is the fingerprint that the driver expects of the task."""
+    with _turn:
+        start = time.perf_counter()
+        try:
+            here = fingerprint(task)
+            if here != code:
+                raise TrueriskError("this worker has other code of the experiment; install the same truerisk there.")
+            with _threads(int(setting.get(THREADS, 1))), seeded_globals(derive(0, canonical(setting))), _silence():
+                record = task(dict(setting))
+            _check(setting, record)
+        except Exception as error:
+            line = f"{type(error).__name__}: {error}" if not isinstance(error, TrueriskError) else str(error)
+            return Answer(None, time.perf_counter() - start, " ".join(line.split()), traceback.format_exc())
+        return Answer(record, time.perf_counter() - start)
+
+
+def _check(setting: dict[str, Any], record: Any) -> None:
+    if not isinstance(record, dict):
+        raise TrueriskError(f"the task returned a {type(record).__name__}; return a dict.")
+    canonical(record)
+    both = sorted(setting.keys() & record.keys())
+    if both:
+        raise TrueriskError(f"the record repeats names of its setting ({', '.join(both)}); choose others.")
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """This many threads for torch and for the linear algebra below numpy; the old numbers afterwards."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        with threadpool_limits(limits=number):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No progress from inside a task: the engine shows its own."""
+    with progress.silent():
+        yield

@@ -1,0 +1,168 @@
+"""Run a grid of tasks: reuse what is stored, run what is missing, store each result as soon as it is there."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from truerisk import progress
+from truerisk.engine.call import Answer, Task, call
+from truerisk.engine.executors import Engine
+from truerisk.engine.key import key
+from truerisk.engine.store import Store
+from truerisk.engine.version import fingerprint
+from truerisk.errors import TrueriskError
+
+DEATHS = 2  # how often a task's process may die before the task is blamed
+LOOK = 0.5  # seconds between looks at the progress display
+UNITS = 10_000  # of work in a grid, for the time left
+
+Setting = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished task."""
+
+    setting: Setting
+    record: dict[str, Any]
+    seconds: float
+    reused: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A task without a result."""
+
+    setting: Setting
+    error: str
+    trace: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The tasks of one experiment. ``version`` counts changes outside its own code (see `engine.version`)."""
+
+    experiment: str
+    task: Task
+    settings: Sequence[Setting]
+    version: int = 1
+    cost: Callable[[Setting], float] = field(default=lambda _: 1.0)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run of a grid gave: the finished tasks in the order of the grid, and those that failed."""
+
+    done: list[Done]
+    failed: list[Failed]
+
+
+def pending(grid: Grid, store: Store) -> list[Setting]:
+    """The settings whose results are not stored yet."""
+    run = _Run(grid, store)
+    found = store.find(grid.experiment, run.settings)
+    return [setting for name, setting in run.settings.items() if name not in found]
+
+
+def run_grid(grid: Grid, store: Store, engine: Engine) -> Report:
+    """Run what is not stored yet. A task that fails is reported at the end and stops nothing."""
+    return _Run(grid, store).run(engine)
+
+
+class _Run:
+    def __init__(self, grid: Grid, store: Store) -> None:
+        self.grid, self.store = grid, store
+        self.code = fingerprint(grid.task)
+        self.version = f"{grid.version}-{self.code}"
+        self.settings = {key(grid.experiment, self.version, setting): setting for setting in grid.settings}
+        if len(self.settings) < len(grid.settings):
+            raise TrueriskError(f"{grid.experiment}: the grid holds a setting twice; remove one of them.")
+        self.done: dict[str, Done] = {}
+        self.failed: dict[str, Failed] = {}
+        self.deaths: Counter[str] = Counter()
+
+    def run(self, engine: Engine) -> Report:
+        self.engine = engine
+        for name, entry in self.store.find(self.grid.experiment, self.settings).items():
+            self.done[name] = Done(self.settings[name], entry["record"], float(entry["seconds"]), reused=True)
+        missing = {name: setting for name, setting in self.settings.items() if name not in self.done}
+        if missing:
+            self._compute(missing)
+        return Report(
+            [self.done[name] for name in self.settings if name in self.done],
+            [self.failed[name] for name in self.settings if name in self.failed],
+        )
+
+    def _compute(self, missing: dict[str, Setting]) -> None:
+        cost = {name: max(float(self.grid.cost(setting)), 1e-9) for name, setting in missing.items()}
+        unit = UNITS / sum(cost.values())
+        # Long tasks first: none of them starts when all the others are through.
+        waiting = deque(sorted(missing, key=lambda name: -cost[name]))
+        running: dict[Future[Answer], str] = {}
+        left = UNITS
+        with progress.bar(self.grid.experiment, total=UNITS) as advance:
+            while waiting or running:
+                self._hand_over(waiting, running)
+                finished, _ = wait(running, timeout=LOOK, return_when=FIRST_COMPLETED)
+                broken = any(_broken(future) for future in finished)
+                if broken:  # all that ran beside it are lost too; they say so one after the other
+                    finished, _ = wait(running)
+                for future in finished:
+                    name = running.pop(future)
+                    if self._settle(name, future):
+                        step = round(min(left, cost[name] * unit))
+                        left -= step
+                        advance(step)
+                    else:
+                        waiting.appendleft(name)
+                if broken:
+                    self.engine.close()  # the next task opens a new pool
+                advance(0, note=f"{len(self.done)} of {len(self.settings)} runs")
+
+    def _hand_over(self, waiting: deque[str], running: dict[Future[Answer], str]) -> None:
+        """Give the engine its fill. A task whose process died runs alone: if it dies again, it is to blame."""
+        while waiting and len(running) < self.engine.width:
+            alone = self.deaths[waiting[0]] > 0
+            if alone and running:
+                return
+            name = waiting[0]
+            try:
+                future = self.engine.submit(call, self.grid.task, self.settings[name], self.code)
+            except BrokenExecutor:  # a process died between two tasks
+                if not running:
+                    self.engine.close()
+                return
+            running[future] = waiting.popleft()
+            if alone:
+                return
+
+    def _settle(self, name: str, future: Future[Answer]) -> bool:
+        """Keep the answer of a finished task; False if the task has to run again."""
+        setting = self.settings[name]
+        try:
+            answer = future.result()
+        except BrokenExecutor:
+            self.deaths[name] += 1
+            if self.deaths[name] < DEATHS:
+                return False
+            answer = Answer(None, 0.0, "its process died, probably for want of memory; use fewer --workers")
+        except CancelledError as error:
+            raise TrueriskError(
+                "the connection to the cluster was lost; finished runs are kept, the same command goes on."
+            ) from error
+        except Exception as error:  # the engine could not run it at all
+            answer = Answer(None, 0.0, f"{type(error).__name__}: {error}")
+        if answer.record is None:
+            self.failed[name] = Failed(setting, answer.error, answer.trace)
+            return True
+        self.store.save(self.grid.experiment, name, setting, answer.record, answer.seconds, version=self.version)
+        self.done[name] = Done(setting, answer.record, answer.seconds, reused=False)
+        return True
+
+
+def _broken(future: Future[Answer]) -> bool:
+    return not future.cancelled() and isinstance(future.exception(), BrokenExecutor)

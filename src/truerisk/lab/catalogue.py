@@ -1,0 +1,85 @@
+"""Which experiments there are, and how a name or a file becomes one."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import types
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from truerisk.engine import hash_code
+from truerisk.errors import TrueriskError
+from truerisk.lab.experiment import Experiment
+
+MODULES = {
+    "random-labels": "random_labels",
+    "regularizers": "regularizers",
+    "rademacher": "rademacher",
+    "memorizer": "memorizer",
+    "kernel-interpolation": "kernel_interpolation",
+    "closer-look": "closer_look",
+}
+VARIABLE = "EXPERIMENT"
+
+
+def names() -> list[str]:
+    """The names of the experiments that come with truerisk, in the order in which they are best read."""
+    return list(MODULES)
+
+
+def load(name: str) -> Experiment:
+    """The experiment of this name, or the one in a Python file of your own (``my_experiment.py``)."""
+    if name in MODULES:
+        found = getattr(import_module(f"truerisk.lab.{MODULES[name]}"), VARIABLE)
+    elif name.endswith(".py"):
+        found = _from_file(Path(name))
+    else:
+        close = difflib.get_close_matches(name, MODULES, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(MODULES)}."
+        raise TrueriskError(f"there is no experiment {name!r}; {hint}")
+    if not isinstance(found, Experiment):
+        raise TrueriskError(f"{name}: {VARIABLE} is a {type(found).__name__}; make it a truerisk.lab.Experiment.")
+    return found
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """The task of an experiment in a user's file, sent to workers as text: they need not have the file."""
+
+    name: str
+    source: str
+    fingerprint: str
+
+    def __call__(self, setting: dict[str, Any]) -> dict[str, Any]:
+        record: dict[str, Any] = _executed(self.name, self.source).task(setting)
+        return record
+
+
+def _from_file(path: Path) -> Experiment:
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrueriskError(f"{path} cannot be read ({error}); give the path of a Python file.") from error
+    experiment = _executed(path.stem, source)
+    name = getattr(experiment.task, "__qualname__", "")
+    if not name.isidentifier():
+        raise TrueriskError(f"{path}: the task must be a function at the top of the file; define it there with def.")
+    return replace(experiment, task=FileTask(path.stem, source, hash_code(source, name)))
+
+
+@cache
+def _executed(name: str, source: str) -> Experiment:
+    module = types.ModuleType(f"truerisk_lab_file_{name}")
+    sys.modules[module.__name__] = module  # classes look up the module they were defined in
+    try:
+        exec(compile(source, f"{name}.py", "exec"), module.__dict__)
+    except Exception as error:
+        raise TrueriskError(f"{name}.py does not run: {type(error).__name__}: {error}") from error
+    found = getattr(module, VARIABLE, None)
+    if not isinstance(found, Experiment):
+        raise TrueriskError(f"{name}.py defines no {VARIABLE} = truerisk.lab.Experiment(...); add one.")
+    return found

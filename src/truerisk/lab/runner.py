@@ -1,0 +1,83 @@
+"""`run`: an experiment from its name to its verdicts."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from truerisk._version import __version__
+from truerisk.data import catalogue as data_catalogue
+from truerisk.engine import Engine, Grid, Store, pending, run_grid
+from truerisk.errors import TrueriskError
+from truerisk.lab.catalogue import load
+from truerisk.lab.experiment import Experiment, Setting
+from truerisk.lab.result import Failure, Result
+from truerisk.lab.rows import Rows
+
+
+def run(
+    name: str | Experiment,
+    scale: str = "quick",
+    engine: str | Engine = "local",
+    out: str | os.PathLike[str] | Store = "runs",
+    workers: int | None = None,
+) -> Result:
+    """Run what is missing of an experiment, and judge its claims on everything that is there.
+
+    ``engine`` is ``local`` (as many processes as cores, or ``workers``), ``inline`` or the address of a Dask scheduler
+    (``tcp://host:port``). ``out`` is a folder or any fsspec path: finished runs are found there and not run again.
+    """
+    experiment = load(name) if isinstance(name, str) else name
+    settings = experiment.settings(scale)
+    store = out if isinstance(out, Store) else Store(out)
+    grid = Grid(experiment.name, experiment.task, settings, experiment.version, experiment.cost)
+    command = _command(name if isinstance(name, str) else experiment.name, scale, store.out)
+    if isinstance(engine, Engine):
+        return _run(experiment, scale, grid, engine, store, command)
+    with Engine(engine, workers) as opened:
+        return _run(experiment, scale, grid, opened, store, command)
+
+
+def _run(experiment: Experiment, scale: str, grid: Grid, engine: Engine, store: Store, command: str) -> Result:
+    if "://" not in engine.spec:  # the workers of a cluster have their own folders
+        _check_data(experiment.name, pending(grid, store))
+    report = run_grid(grid, store, engine)
+    rows = Rows(
+        ({**done.setting, **done.record} for done in report.done),
+        missing=(failed.setting for failed in report.failed),
+    )
+    reused = sum(done.reused for done in report.done)
+    return Result(
+        experiment=experiment,
+        scale=scale,
+        rows=rows,
+        verdicts=experiment.judge(rows, scale),
+        failures=[Failure(failed.setting, failed.error, failed.trace) for failed in report.failed],
+        computed=len(report.done) - reused,
+        reused=reused,
+        seconds=sum(done.seconds for done in report.done),
+        command=command,
+        software=_software(),
+    )
+
+
+def _check_data(name: str, settings: Sequence[Setting]) -> None:
+    """Data that are not here: one sentence now, not one failure for each task."""
+    known = {row["name"]: row for row in data_catalogue()}
+    for wanted in sorted({str(setting["data"]) for setting in settings if "data" in setting}):
+        for part in (wanted, f"{wanted}:test"):
+            if part in known and known[part]["where"] == "not found":
+                raise TrueriskError(f"{name} needs {part}, which is not here: {known[part]['how_to_get']}.")
+
+
+def _command(name: str, scale: str, out: str) -> str:
+    parts = ["truerisk", "lab", "run", name, "--scale", scale, "--out", out]
+    return " ".join(shlex.quote(part) for part in parts)
+
+
+def _software() -> dict[str, str]:
+    packages = {name: version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")}
+    return {"truerisk": __version__, "python": platform.python_version(), **packages}

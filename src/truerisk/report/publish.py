@@ -1,0 +1,39 @@
+"""Put the pages of a lab run beside its records, and one index over everything that was ever run there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from truerisk.engine import Store
+from truerisk.lab import Result, names
+from truerisk.report.lab import render_index, render_lab
+
+INDEX = "index.html"
+
+
+def publish(result: Result, store: Store) -> str:
+    """Write the page and the summary of a result; return where the page is."""
+    stem = f"{result.experiment.name}/{result.scale}"
+    where = store.write(f"{stem}.html", render_lab(result).encode())
+    store.write(f"{stem}.json", json.dumps(result.summary(), indent=1).encode())
+    return where
+
+
+def publish_index(store: Store) -> str:
+    """Write the index page of all experiments that have a summary; return where it is."""
+    return store.write(INDEX, render_index(summaries(store)).encode())
+
+
+def summaries(store: Store) -> list[dict[str, Any]]:
+    """The summaries of everything that was run, in the order of `truerisk lab list`, each with a link to its page."""
+    found = []
+    for name, content in store.read(store.glob("*/*.json")).items():
+        try:
+            summary = json.loads(content)
+        except ValueError:  # not ours
+            continue
+        if isinstance(summary, dict) and {"name", "scale", "claims"} <= summary.keys():
+            found.append({**summary, "page": f"{name.removesuffix('.json')}.html"})
+    order = {name: place for place, name in enumerate(names())}
+    return sorted(found, key=lambda s: (order.get(s["name"], len(order)), s["name"], s["scale"]))
