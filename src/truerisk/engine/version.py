@@ -56,7 +56,9 @@ def hash_code(source: str, name: str, module: str = "") -> str:
         if where not in tables:
             tables[where] = _definitions(_source(where))
         node = tables[where].get(wanted)
-        if node is None:  # a builtin, an argument, or a whole module
+        if node is None:  # a builtin or an argument; or a module beside, which counts as a whole
+            if where != module and importlib.util.find_spec(f"{where}.{wanted}"):
+                pieces[where, wanted] = ast.unparse(ast.parse(_source(f"{where}.{wanted}")))
             continue
         imported = _imported(node, wanted, package)
         pieces[where, wanted] = "" if imported else ast.unparse(_bare(node))

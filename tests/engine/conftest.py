@@ -1,0 +1,75 @@
+"""A toy experiment as a user would write one: a file, run by any engine."""
+
+import textwrap
+
+import pytest
+
+TOY = '''
+"""Uniform random numbers, slowly."""
+
+import os
+import time
+
+import torch
+
+from truerisk.lab import Axis, Claim, Experiment, Figure, Outcome
+
+TASKS = {tasks}
+SLEEP = {sleep}
+
+
+def grid():
+    return [{{"number": number, "log": {log!r}}} for number in range(TASKS)]
+
+
+def task(setting):
+    """Draw a number; leave a line in the log, for tests that count."""
+    with open(setting["log"], "a") as log:
+        log.write(f"{{setting['number']}} {{os.getpid()}}\\n")
+    time.sleep(SLEEP)
+    {extra}
+    return {{"drawn": torch.rand(3).tolist(), "threads_used": torch.get_num_threads()}}
+
+
+EXPERIMENT = Experiment(
+    name="toy",
+    title="Random numbers",
+    about="Draws random numbers.",
+    papers=(),
+    grids={{"quick": grid}},
+    task=task,
+    claims=(
+        Claim("all", "All are there.", "nobody", "12", "all", lambda rows: Outcome(True, f"{{len(rows.column('drawn'))}}")),
+    ),
+    figures=lambda rows: [
+        Figure(
+            "numbers",
+            "Numbers",
+            "Each run's first number.",
+            [{{"number": row["number"], "first": row["drawn"][0]}} for row in rows],
+            Axis("number", "run"),
+            Axis("first", "number drawn"),
+        )
+    ],
+)
+'''
+
+
+@pytest.fixture
+def toy(tmp_path):
+    """``toy(...)`` writes the experiment and returns its path; ``toy.ran()`` lists (number, process) of every start."""
+
+    class Toy:
+        log = tmp_path / "log.txt"
+        path = tmp_path / "toy.py"
+
+        def __call__(self, tasks=12, sleep=0.0, extra="pass"):
+            extra = textwrap.indent(textwrap.dedent(extra), "    ").strip()
+            self.path.write_text(TOY.format(tasks=tasks, sleep=sleep, log=str(self.log), extra=extra))
+            return str(self.path)
+
+        def ran(self):
+            lines = self.log.read_text().splitlines() if self.log.exists() else []
+            return [tuple(map(int, line.split())) for line in lines if len(line.split()) == 2]
+
+    return Toy()

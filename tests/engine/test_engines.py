@@ -1,0 +1,269 @@
+"""The same results on every engine; failures reported; processes killed; nothing lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from truerisk import lab
+from truerisk.engine import Engine, Store
+from truerisk.errors import TrueriskError
+from truerisk.lab.catalogue import load
+
+PATIENCE = 120  # seconds after which something that should have happened has not
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited {PATIENCE} seconds for {what}")
+
+
+def records(out):
+    """The stored record of every setting, byte for byte."""
+    entries = [json.loads(path.read_text()) for path in Path(out).rglob("records/*.json")]
+    return {json.dumps(e["setting"], sort_keys=True): json.dumps(e["record"]) for e in entries}
+
+
+@pytest.fixture
+def cluster():
+    """A real scheduler and two worker processes on loopback: (address, [worker processes])."""
+    pytest.importorskip("distributed")
+    started = []
+
+    def start(*command):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        started.append(process)
+        return process
+
+    scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    for line in scheduler.stdout:
+        if "Scheduler at:" in line:
+            address = line.split("Scheduler at:")[1].strip()
+            break
+    else:
+        raise AssertionError("the scheduler did not start")
+    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+    yield address, [start("worker", address, *options) for _ in range(2)]
+    for process in reversed(started):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_local_processes_equal_inline(toy, tmp_path):
+    path = toy(tasks=6)
+    inline = lab.run(path, engine="inline", out=tmp_path / "inline")
+    local = lab.run(path, engine="local", out=tmp_path / "local", workers=2)
+    assert [row["drawn"] for row in inline.rows] == [row["drawn"] for row in local.rows]
+    assert records(tmp_path / "inline") == records(tmp_path / "local")
+    assert len({tuple(row["drawn"]) for row in inline.rows}) == 6  # each setting has its own seed
+    assert local.rows.max("threads_used") == 1
+    assert os.getpid() not in {process for _, process in toy.ran()[6:]}
+
+
+def test_what_is_stored_is_not_run_again(toy, tmp_path):
+    first = lab.run(toy(tasks=3), engine="inline", out=tmp_path / "out")
+    again = lab.run(toy(tasks=5), engine="inline", out=tmp_path / "out")
+    assert (first.computed, first.reused) == (3, 0)
+    # TASKS is not part of the task's code, so the first three are still good
+    assert (again.computed, again.reused) == (2, 3)
+    assert sorted(number for number, _ in toy.ran()) == [0, 1, 2, 3, 4]
+    other = lab.run(toy(tasks=5, extra="time.sleep(0)"), engine="inline", out=tmp_path / "out")
+    assert (other.computed, other.reused) == (5, 0)  # its own code changed
+
+
+@pytest.mark.parametrize("engine", ["inline", "local"])
+def test_a_failing_task_stops_nothing(toy, tmp_path, engine):
+    fails = 'if setting["number"] in (1, 4):\n    raise ValueError("no such number")'
+    result = lab.run(toy(tasks=6, extra=fails), engine=engine, out=tmp_path / "out", workers=2)
+    assert [row["number"] for row in result.rows] == [0, 2, 3, 5]
+    assert [failure.setting["number"] for failure in result.failures] == [1, 4]
+    assert result.failures[0].error == "ValueError: no such number"
+    assert "toy.py" in result.failures[0].trace
+    assert result.verdicts[0].word == "not checked"
+    assert result.verdicts[0].measured.startswith("2 of 6 runs are missing (number=1")
+    again = lab.run(toy(tasks=6, extra=fails), engine=engine, out=tmp_path / "out", workers=2)
+    assert (again.computed, again.reused, len(again.failures)) == (0, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ('return {"number": 1}', "repeats names of its setting (number)"),
+        ("return [1]", "returned a list"),
+        ('return {"x": float("nan")}', "['x'] is nan"),
+        ('return {"x": torch.zeros(1)}', "['x'] is a Tensor"),
+    ],
+)
+def test_a_bad_record_is_a_failure(toy, tmp_path, extra, said):
+    result = lab.run(toy(tasks=1, extra=extra), engine="inline", out=tmp_path)
+    assert said in result.failures[0].error
+
+
+def test_a_local_worker_that_is_killed_is_replaced(toy, tmp_path):
+    """One task kills its own process the first time it runs; all results are there in the end."""
+    kills = """
+    import signal, pathlib
+    mark = pathlib.Path(setting["log"] + ".killed")
+    if setting["number"] == 2 and not mark.exists():
+        mark.write_text("")
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    result = lab.run(toy(tasks=6, sleep=0.05, extra=kills), engine="local", out=tmp_path / "out", workers=2)
+    assert len(result.rows) == 6
+    assert result.failures == []
+    inline = lab.run(toy(tasks=6, sleep=0.05, extra=kills), engine="inline", out=tmp_path / "inline")
+    assert [row["drawn"] for row in inline.rows] == [row["drawn"] for row in result.rows]
+
+
+def test_a_task_that_always_kills_its_process_is_blamed_alone(toy, tmp_path):
+    kills = 'import signal\nif setting["number"] == 2:\n    os.kill(os.getpid(), signal.SIGKILL)'
+    result = lab.run(toy(tasks=5, sleep=0.05, extra=kills), engine="local", out=tmp_path / "out", workers=2)
+    assert [failure.setting["number"] for failure in result.failures] == [2]
+    assert "its process died" in result.failures[0].error
+    assert [row["number"] for row in result.rows] == [0, 1, 3, 4]
+
+
+def test_dask_equals_inline_bit_for_bit(cluster, tmp_path):
+    """A real experiment, networks trained and all, on two workers of a real scheduler."""
+    address, workers = cluster
+    inline = lab.run("random-labels", "smoke", engine="inline", out=tmp_path / "inline")
+    dask = lab.run("random-labels", "smoke", engine=address, out=tmp_path / "dask")
+    assert len(dask.rows) == len(inline.rows) == dask.computed > 3
+    assert records(tmp_path / "dask") == records(tmp_path / "inline")
+    assert [v.plain for v in dask.verdicts] == [v.plain for v in inline.verdicts]
+    assert all(worker.poll() is None for worker in workers)
+
+
+def test_a_dask_worker_is_killed(cluster, toy, tmp_path):
+    address, workers = cluster
+    path, pids = toy(tasks=12, sleep=0.3), {worker.pid for worker in workers}
+    code = "import sys; from truerisk import lab; r = lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3]);"
+    code += "print(len(r.rows), len(r.failures), r.computed)"
+    command = [sys.executable, "-c", code, path, address, str(tmp_path / "out")]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: {process for _, process in toy.ran()} == pids and len(toy.ran()) >= 4, "both workers to work")
+    workers[0].send_signal(signal.SIGKILL)
+    out, _ = driver.communicate(timeout=PATIENCE)
+    assert out.split() == ["12", "0", "12"]
+    counts = Counter(number for number, _ in toy.ran())
+    assert sorted(counts) == list(range(12))
+    assert 12 <= sum(counts.values()) <= 13  # at most the one that ran on the killed worker was started twice
+    inline = lab.run(path, engine="inline", out=tmp_path / "inline")
+    assert records(tmp_path / "out") == records(tmp_path / "inline")
+    assert len(inline.rows) == 12
+
+
+@pytest.mark.parametrize("engine", ["inline", "local", "dask"])
+def test_the_driver_is_killed(request, toy, tmp_path, engine):
+    """``kill -9`` in the middle; the second run does what is missing and nothing else."""
+    path, out = toy(tasks=12, sleep=0.2), tmp_path / "out"
+    address = request.getfixturevalue("cluster")[0] if engine == "dask" else engine
+    code = "import sys; from truerisk import lab; lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3], workers=2)"
+    driver = subprocess.Popen([sys.executable, "-c", code, path, address, str(out)])
+    wait_until(lambda: len(records(out)) >= 3, "three results")
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    kept = len(records(out))
+    assert 3 <= kept < 12
+    if engine != "inline":  # tasks in flight may still end, and are lost; then nobody works any more
+        previous = -1
+        while len(toy.ran()) != previous:
+            previous = len(toy.ran())
+            time.sleep(1.0)
+    before = len(toy.ran())
+    assert before - kept <= 4  # only what was in flight is lost, two tasks and perhaps two that were just handed over
+    again = lab.run(path, engine=address, out=out, workers=2)
+    assert (again.computed, again.reused) == (12 - kept, kept)
+    assert len(toy.ran()) - before == 12 - kept  # counted where the tasks run
+    inline = lab.run(path, engine="inline", out=tmp_path / "inline")
+    assert [row["drawn"] for row in again.rows] == [row["drawn"] for row in inline.rows]
+
+
+def test_a_worker_with_other_code_is_refused(toy, tmp_path):
+    from dataclasses import replace
+
+    experiment = load(toy(tasks=1))
+    other = replace(experiment.task, fingerprint="another")
+    # the driver's copy says "another", the worker's copy of the same task computes its own
+    from truerisk.engine.call import call
+
+    answer = call(experiment.task, {"number": 0, "log": str(toy.log)}, other.fingerprint)
+    assert "other code" in answer.error
+    assert toy.ran() == []
+
+
+def test_tasks_in_one_process_take_turns(toy, tmp_path):
+    """A Dask worker with several threads: global seeds are not mixed up."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from truerisk.engine.call import call
+
+    experiment = load(toy(tasks=8, sleep=0.02))
+    settings = experiment.settings("quick")
+    alone = [call(experiment.task, s, experiment.task.fingerprint).record for s in settings]
+    with ThreadPoolExecutor(4) as threads:
+        jobs = [threads.submit(call, experiment.task, s, experiment.task.fingerprint) for s in settings]
+    assert [job.result().record for job in jobs] == alone
+
+
+def test_a_setting_may_ask_for_threads():
+    from truerisk.engine.call import call
+    from truerisk.engine.version import fingerprint
+
+    for threads in (1, 2):
+        answer = call(threads_of_torch, {"threads": threads}, fingerprint(threads_of_torch))
+        assert answer.record == {"torch": threads}
+
+
+def threads_of_torch(setting):
+    import torch
+
+    return {"torch": torch.get_num_threads()}
+
+
+def test_any_fsspec_path_will_do(toy, tmp_path):
+    out = f"memory://{tmp_path.name}"
+    assert lab.run(toy(tasks=2), engine="inline", out=out).computed == 2
+    assert lab.run(toy(tasks=2), engine="inline", out=Store(out)).reused == 2
+
+
+@pytest.mark.parametrize(
+    ("engine", "workers", "said"),
+    [
+        ("cloud", None, "no engine 'cloud'"),
+        ("local", 0, "at least 1"),
+        ("tcp://127.0.0.1:9", None, "no Dask scheduler answers at tcp://127.0.0.1:9"),
+    ],
+)
+def test_bad_engines_are_one_sentence(monkeypatch, toy, tmp_path, engine, workers, said):
+    monkeypatch.setattr("truerisk.engine.executors.CONNECT", 1)
+    with pytest.raises(TrueriskError, match=said):
+        lab.run(toy(), engine=engine, out=tmp_path, workers=workers)
+
+
+def test_a_setting_twice_is_refused(tmp_path, toy):
+    path = Path(toy(tasks=2))
+    path.write_text(path.read_text().replace('"number": number', '"number": 0'))
+    with pytest.raises(TrueriskError, match="holds a setting twice"):
+        lab.run(str(path), engine="inline", out=tmp_path)
+
+
+def test_the_engine_is_opened_once(toy, tmp_path):
+    with Engine("local", workers=1) as engine:
+        lab.run(toy(tasks=2), engine=engine, out=tmp_path / "one")
+        lab.run(toy(tasks=2), engine=engine, out=tmp_path / "two")
+    assert len({process for _, process in toy.ran()}) == 1
