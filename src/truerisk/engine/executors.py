@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
@@ -75,7 +78,7 @@ class Engine:
         if self.spec == "local":
             from joblib.externals.loky import ProcessPoolExecutor
 
-            pool: Executor = ProcessPoolExecutor(max_workers=self.width)
+            pool: Executor = ProcessPoolExecutor(self.width, initializer=_end_with, initargs=(os.getpid(),))
             return pool
         self._client = _connect(self.spec)
         executor: Executor = self._client.get_executor(pure=False)
@@ -93,6 +96,17 @@ def _connect(address: str) -> Any:
         raise TrueriskError(
             f"no Dask scheduler answers at {address}; start one with `dask scheduler` and give its address."
         ) from error
+
+
+def _end_with(parent: int) -> None:
+    """In a worker: end when the driver is gone. A worker whose driver was killed would wait for tasks for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _cores() -> int:
