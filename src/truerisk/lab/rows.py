@@ -95,7 +95,7 @@ class Rows:
             are = "is" if len(self.missing) == 1 else "are"
             raise IncompleteError(f"{len(self.missing)} of {total} runs {are} missing ({first})")
         if not self.present:
-            raise IncompleteError(f"no run of this scale has a {name} to look at")
+            raise IncompleteError(f"no run of this scale says anything about {name}")
 
 
 def _fits(value: Any, wanted: Any) -> bool:
