@@ -4,8 +4,8 @@ Their structure is fixed by the published numbers of parameters for 10 classes o
 (small AlexNet), 1,649,402 (small Inception, with and without batch norm), 1,209,866 and 1,735,178 (one and three
 hidden layers of 512 units). The variants that end in "-small" have the same layers with fewer channels, for 8x8 images.
 
-What the paper does not state is chosen here. The first weights of the convolutional networks are He's (variance
-2 / fan-in, no bias): with torch's own choice the signal fades in twelve layers without batch norm.
+What the paper does not state is chosen here. The first weights are torch's, but in Inception they are He's (variance
+2 / fan-in, no bias): with torch's the signal fades in twelve layers without batch norm.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def small_alexnet(
     for units in dense:
         layers += [nn.Linear(width, units), nn.ReLU(), *_dropout(dropout)]
         width = units
-    return _he(nn.Sequential(*layers, nn.Linear(width, classes)))
+    return nn.Sequential(*layers, nn.Linear(width, classes))
 
 
 class Concatenation(nn.Module):
