@@ -1,0 +1,94 @@
+"""Random crops: every pixel from its place, all places equally often, the middle in evaluation."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from truerisk.data import Data, whiten_images
+from truerisk.data import centre_crop as crop_data
+from truerisk.errors import TrueriskError
+from truerisk.training.augment import View, centre_crop, random_crop, whiten
+
+
+def images(n, channels=3, height=6, width=5, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).random((n, channels, height, width), dtype=np.float32))
+
+
+def slow_crops(batch, size, seed):
+    """One image, one row, one pixel at a time, with the same two calls of the generator."""
+    generator = torch.Generator().manual_seed(seed)
+    n, channels, height, width = batch.shape
+    top = torch.randint(height - size + 1, (n,), generator=generator).tolist()
+    left = torch.randint(width - size + 1, (n,), generator=generator).tolist()
+    out = torch.empty(n, channels, size, size)
+    for i in range(n):
+        for c in range(channels):
+            for y in range(size):
+                for x in range(size):
+                    out[i, c, y, x] = batch[i, c, top[i] + y, left[i] + x]
+    return out
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_random_crops_against_plain_loops(size):
+    batch = images(20)
+    torch.manual_seed(7)
+    assert torch.equal(random_crop(batch, size), slow_crops(batch, size, 7))
+
+
+def test_all_places_are_equally_frequent():
+    # A chi-squared test with a false-alarm rate of 1e-6; the seed is fixed. Pixels carry the number of their place.
+    places = torch.arange(12.0).view(1, 1, 3, 4).expand(20_000, -1, -1, -1)
+    torch.manual_seed(0)
+    corners = random_crop(places, 2)[:, 0, 0, 0].long()
+    seen = torch.bincount(corners, minlength=12).view(3, 4)
+    assert seen[2].sum() == 0
+    assert seen[:, 3].sum() == 0
+    assert stats.chisquare(seen[:2, :3].flatten().numpy()).pvalue > 1e-6
+
+
+def test_whitening_against_one_image_at_a_time():
+    batch = images(4)
+    batch[1] = 0.3  # an image of one colour stays finite, at zero
+    fast = whiten(batch)
+    for image, white in zip(batch.double().numpy(), fast.double().numpy(), strict=True):
+        spread = max(math.sqrt(((image - image.mean()) ** 2).mean()), 1 / math.sqrt(image.size))
+        assert np.allclose(white, (image - image.mean()) / spread, atol=1e-5)
+
+
+def test_the_view_in_evaluation_is_the_treatment_of_the_data():
+    data = Data("toy", images(12, height=8, width=8).numpy(), np.arange(12) % 2, 2)
+    treated = whiten_images(crop_data(data, 4)).X
+    for random in (False, True):
+        view = View(4, random=random).eval()
+        assert np.allclose(view(torch.from_numpy(data.X)).numpy(), treated, atol=1e-5)
+
+
+def test_the_view_in_training_shifts_only_if_asked_to():
+    batch = images(50, height=8, width=8)
+    fixed, moving = View(8, random=False, pad=1).train(), View(8, random=True, pad=1).train()
+    assert torch.equal(fixed(batch), whiten(batch))
+    torch.manual_seed(3)
+    shifted = moving(batch)
+    padded = torch.zeros(50, 3, 10, 10)
+    padded[:, :, 1:9, 1:9] = batch
+    assert torch.allclose(shifted, whiten(slow_crops(padded, 8, 3)), atol=1e-6)
+    assert not torch.equal(shifted, whiten(batch))
+    assert torch.equal(moving.eval()(batch), whiten(batch))
+
+
+def test_the_middle_of_odd_and_even_sides():
+    row = torch.arange(7.0).expand(1, 1, 7, 7)
+    assert centre_crop(row, 3)[0, 0, 0].tolist() == [2, 3, 4]
+    assert centre_crop(row, 4)[0, 0, 0].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("crop", [random_crop, centre_crop])
+def test_impossible_crops_are_refused(crop):
+    with pytest.raises(TrueriskError, match="size that they have"):
+        crop(images(2), 6)
+    with pytest.raises(TrueriskError, match="give images"):
+        crop(torch.zeros(2, 5), 1)
