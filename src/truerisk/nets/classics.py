@@ -113,7 +113,7 @@ CLASSICS: dict[str, tuple[Builder, dict[str, Any]]] = {
     "alexnet": (small_alexnet, {}),
     "inception": (small_inception, {}),
     "inception-no-bn": (small_inception, {"batch_norm": False}),
-    "alexnet-small": (small_alexnet, {"channels": 32, "dense": (192, 96), "kernel": 3}),
+    "alexnet-small": (small_alexnet, {"channels": 32, "kernel": 3}),
     "inception-small": (small_inception, {"width": 0.25}),
     "inception-small-no-bn": (small_inception, {"width": 0.25, "batch_norm": False}),
 }
