@@ -57,10 +57,13 @@ def run(
     from truerisk.engine import Engine, Store
     from truerisk.lab import names
     from truerisk.lab import run as run_one
+    from truerisk.report.extra import extra
     from truerisk.report.publish import publish, publish_index
 
     if every == bool(wanted):
         raise TrueriskError("name the experiments to run, or give --all; `truerisk lab list` shows their names.")
+    for module in ("jinja2", "vl_convert"):  # better missed now than after an hour of computing
+        extra(module)
     progress.enable(not quiet)
     store = Store(out)
     results: list[Result] = []
