@@ -130,7 +130,7 @@ def _curve(rows: Rows, name: str) -> list[tuple[float, float, float]]:
 
 def _kept(rows: Rows) -> dict[str, float | None]:
     """The test accuracy that each regularizer keeps where it halves the training accuracy on random labels."""
-    names = [name for name in rows.where(part=PART).values("regularizer") if name != NONE]
+    names = [name for (name,), _ in rows.where(part=PART).groups("regularizer") if name != NONE]
     return {name: crossing([(x, y) for _, x, y in _curve(rows, name)], LEVEL) for name in names}
 
 
