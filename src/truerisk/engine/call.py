@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from truerisk import progress
@@ -68,15 +69,24 @@ def _check(setting: dict[str, Any], record: Any) -> None:
 def _threads(number: int) -> Iterator[None]:
     """This many threads for torch and for the linear algebra below numpy; the old numbers afterwards."""
     import torch
-    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
-        with threadpool_limits(limits=number):
+        with _libraries().limit(limits=number):
             yield
     finally:
         torch.set_num_threads(before)
+
+
+@cache
+def _libraries() -> Any:
+    """The thread pools of this process. Looking for them takes as long as a small task: once is enough."""
+    import numpy as np  # noqa: F401
+    import scipy.linalg  # noqa: F401  its own pool; loaded only by the task, it would escape the limit
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @contextmanager
