@@ -38,7 +38,7 @@ _STRENGTHS: dict[str, list[float]] = {
     "input noise": [0.25, 0.5, 1.0, 2.0, 5.0],
     "hidden noise": [0.3, 1.0, 2.0, 4.0],
     DECAY: [0.003, 0.01, 0.03, 0.1],
-    ADVERSARIAL: [0.1, 0.25, 0.5, 0.75],
+    ADVERSARIAL: [0.1, 0.25, 0.5, 0.75, 0.9],
 }
 _PUBLISHED: dict[str, list[float]] = {
     DROPOUT: [0.1, 0.25, 0.5, 0.75, 0.9],
