@@ -134,6 +134,9 @@ def test_modules_beside_the_experiment_count_and_others_do_not(package):
     beside = "SIZE = {}\ndef used():\n    return SIZE\ndef unused():\n    return {}\n"
     assert package(beside=beside.format(2, 2)) != first
     assert package(beside=beside.format(1, 3)) == first
+    moved = "from lab_of_test.elsewhere import used as mine\nfrom library_of_test import tool\n"
+    moved += "def task(setting):\n    return {'v': mine() + tool()}\n"
+    assert package(experiment=moved, elsewhere=beside.format(1, 3)) == first
     whole = "import library_of_test\nfrom lab_of_test import beside\ndef task(s):\n    return beside.used()\n"
     assert package(experiment=whole) != package(experiment=whole, beside=beside.format(1, 3))
     assert package(library="def tool():\n    return 2\n") == first

@@ -1,9 +1,9 @@
 """The version of a task: a hash of its own code, so that a result is never taken for that of another program.
 
-The hash covers the task and, step by step, whatever it uses from its own module and from modules beside it in the
-same package: functions, classes, constants, imports. Comments, docstrings, layout and everything that the task does
-not use (claims, figures, other experiments) leave it as it is. So does a change elsewhere, in a library say; an
-experiment that needs to notice one raises its ``version``.
+The hash covers the task and, step by step, whatever it uses from its own module and from other modules of the same
+package (``truerisk.lab``): functions, classes, constants, imports. Comments, docstrings, layout and everything that the
+task does not use (claims, figures, other experiments) leave it as it is. So does a change elsewhere, in a library say;
+an experiment that needs to notice one raises its ``version``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from truerisk.errors import TrueriskError
 
+DEPTH = 2  # how much of a module's dotted name says where it belongs: truerisk.lab
 LENGTH = 16  # hexadecimal digits: two programs collide with probability 2^-64
 
 
@@ -46,7 +47,7 @@ def code_of(module: str, name: str) -> str:
 
 def hash_code(source: str, name: str, module: str = "") -> str:
     """As `code_of`, for a given text; without a module, imports are not followed."""
-    package = module.rpartition(".")[0]
+    package = ".".join(module.split(".")[:-1][:DEPTH])
     tables = {module: _definitions(source)}
     waiting, pieces = [(module, name)], {}
     while waiting:
@@ -63,7 +64,8 @@ def hash_code(source: str, name: str, module: str = "") -> str:
         imported = _imported(node, wanted, package)
         pieces[where, wanted] = "" if imported else ast.unparse(_bare(node))
         waiting += [imported] if imported else [(where, used) for used in _names(node)]
-    text = "\n".join(f"{where}.{wanted}\n{code}" for (where, wanted), code in sorted(pieces.items()))
+    # Without the modules' names: moving code within the package changes nothing.
+    text = "\n".join(sorted(f"{wanted}\n{code}" for (_, wanted), code in pieces.items() if code))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
