@@ -170,8 +170,8 @@ def _costs_nothing(rows: Rows) -> Outcome:
     strength, x, y = max(strong, key=lambda point: point[2])
     return Outcome(
         y >= plain - 0.01,
-        f"{percent(x)} training accuracy on random labels at dropout {strength:g}, with a test accuracy on real data of "
-        f"{percent(y)} ({percent(plain)} without dropout)",
+        f"{percent(x)} training accuracy on random labels at dropout {strength:g}, with a test accuracy on real data "
+        f"of {percent(y)} ({percent(plain)} without dropout)",
     )
 
 

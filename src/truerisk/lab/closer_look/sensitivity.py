@@ -21,7 +21,7 @@ GINI, CLASSES = "loss sensitivity", "loss sensitivity of classes"
 TRUE, UNIQUE = "true classes", "one class per example"
 SOURCE = "Arpit et al. 2017, section 3.2"
 
-_QUICK = {"data": "digits", "n": 1000, "n_test": 100, "pool": 1, "hidden": [16, 16], "batch": 50, "lr": 0.1,
+_QUICK: Setting = {"data": "digits", "n": 1000, "n_test": 100, "pool": 1, "hidden": [16, 16], "batch": 50, "lr": 0.1,
           "epochs": 20}  # fmt: skip
 _SMOKE = {**_QUICK, "n": 100, "epochs": 5, "batch": 20}
 _MEDIUM = {**_QUICK, "data": "mnist", "pool": 2, "epochs": 40}
