@@ -9,6 +9,8 @@ from typing import Any
 from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, Table, percent
 from truerisk.lab.rows import Rows
 
+STARTS = {0.0: "zero", 1.0: "random, as long as the solution"}
+
 
 def figures(rows: Rows) -> Sequence[Exhibit]:
     out: list[Exhibit] = [_error_figure(rows), _norm_figure(rows), _details(rows)]
@@ -87,7 +89,11 @@ def _norm_figure(rows: Rows) -> Figure:
 
 def _sgd_figure(rows: Rows) -> Figure:
     marks = [
-        {"step": step, "distance": distance, "start": f"{row['start']:g} times the norm"}
+        {
+            "step": step,
+            "distance": distance,
+            "start": STARTS.get(row["start"], f"random, {row['start']:g} times as long"),
+        }
         for row in rows.where(kind="sgd")
         for step, distance in zip(row["at_steps"], row["distances"], strict=True)
         if step > 0 and distance > 0
