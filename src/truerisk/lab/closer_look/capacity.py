@@ -186,7 +186,8 @@ def _means(rows: Rows, field: str, value: str) -> list[dict[str, Cell]]:
             values = [row[value] for row in some]
             mean, low, high = statistics.fmean(values), min(values), max(values)
             points.append({field: at, "value": mean, "low": low, "high": high, "noise": NAMES[noise]})
-    return sorted(points, key=lambda point: (str(point["noise"]), point[field]))
+    order = list(NAMES.values())  # the same colours in all figures
+    return sorted(points, key=lambda point: (order.index(str(point["noise"])), point[field]))
 
 
 def _times(rows: Rows, field: str, title: str) -> Figure:

@@ -212,7 +212,7 @@ def regularizers_figures(rows: Rows) -> list[Exhibit]:
         real = [row["best_accuracy"] for row in some if row["noise"] == REAL]
         if memory and real:
             points.append({
-                "memory": statistics.fmean(memory), "accuracy": statistics.fmean(real), "regularizer": name,
+                "memory": statistics.fmean(memory), "error": 1 - statistics.fmean(real), "regularizer": name,
                 "strength": strength,
             })  # fmt: skip
     return [
@@ -220,10 +220,10 @@ def regularizers_figures(rows: Rows) -> list[Exhibit]:
             "regularizers",
             "What does it cost to take the memory away?",
             "Each point is a regularizer at one strength: to the left, the less a network can memorize random labels; "
-            "to the top, the better one learns from real data. A good regularizer goes left without going down.",
+            "the lower, the better one learns from real data. A good regularizer goes left without going up.",
             sorted(points, key=lambda point: (str(point["regularizer"]), point["memory"])),
             Axis("memory", "final training accuracy on random labels", percent=True),
-            Axis("accuracy", "best test accuracy on real data", percent=True),
+            Axis("error", "lowest test error on real data", percent=True, log=True),
             series="regularizer",
         )
     ]
