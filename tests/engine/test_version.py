@@ -73,6 +73,7 @@ def test_what_the_task_uses_counts(change):
         ('"""Help."""', '"""Help more."""'),
         ('    """A net."""\n\n', ""),
         ("UNUSED = 1", "UNUSED = 2"),
+        ("def helper(x):", "def helper(x: UNUSED) -> float:"),
         ("return UNUSED", "return -UNUSED"),
         ('{"value": helper(setting["x"])}', '{\n        "value": helper(setting["x"]),\n    }'),
         ("from collections import Counter as C", ""),
@@ -103,7 +104,7 @@ def package(tmp_path, monkeypatch):
         folder.mkdir(exist_ok=True)
         texts = {
             "__init__": "",
-            "beside": "SIZE = 1\ndef used():\n    return SIZE\ndef unused():\n    return 2\n",
+            "beside": "SIZE = 1\ndef used():\n    return abs(SIZE)\ndef unused():\n    return 2\n",
             "experiment": """
                 from lab_of_test.beside import used as mine
                 from library_of_test import tool
@@ -131,7 +132,7 @@ def package(tmp_path, monkeypatch):
 def test_modules_beside_the_experiment_count_and_others_do_not(package):
     first = package()
     assert package() == first
-    beside = "SIZE = {}\ndef used():\n    return SIZE\ndef unused():\n    return {}\n"
+    beside = "SIZE = {}\ndef used():\n    return abs(SIZE)\ndef unused():\n    return {}\n"
     assert package(beside=beside.format(2, 2)) != first
     assert package(beside=beside.format(1, 3)) == first
     moved = "from lab_of_test.elsewhere import used as mine\nfrom library_of_test import tool\n"

@@ -1,7 +1,7 @@
 """The version of a task: a hash of its own code, so that a result is never taken for that of another program.
 
 The hash covers the task and, step by step, whatever it uses from its own module and from other modules of the same
-package (``truerisk.lab``): functions, classes, constants, imports. Comments, docstrings, layout and everything that the
+package (``truerisk.lab``): functions, classes, constants, imports. Comments, docstrings, types, layout and all that the
 task does not use (claims, figures, other experiments) leave it as it is. So does a change elsewhere, in a library say;
 an experiment that needs to notice one raises its ``version``.
 """
@@ -58,7 +58,7 @@ def hash_code(source: str, name: str, module: str = "") -> str:
             tables[where] = _definitions(_source(where))
         node = tables[where].get(wanted)
         if node is None:  # a builtin or an argument; or a module beside, which counts as a whole
-            if where != module and importlib.util.find_spec(f"{where}.{wanted}"):
+            if where != module and _is_module(where, wanted):
                 pieces[where, wanted] = ast.unparse(ast.parse(_source(f"{where}.{wanted}")))
             continue
         imported = _imported(node, wanted, package)
@@ -107,11 +107,22 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _bare(node: ast.stmt) -> ast.stmt:
-    """The statement without its docstrings."""
+    """The statement without docstrings and without the types of functions, in place."""
     for part in ast.walk(node):
+        if isinstance(part, ast.arg):
+            part.annotation = None
+        elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+            part.returns = None
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(part):
             part.body = part.body[1:] or [ast.Pass()]
     return node
+
+
+def _is_module(package: str, name: str) -> bool:
+    try:
+        return importlib.util.find_spec(f"{package}.{name}") is not None
+    except ModuleNotFoundError:  # `package` is a plain module
+        return False
 
 
 def _source(module: str) -> str:
