@@ -77,6 +77,7 @@ def test_what_the_task_uses_counts(change):
         ("return UNUSED", "return -UNUSED"),
         ('{"value": helper(setting["x"])}', '{\n        "value": helper(setting["x"]),\n    }'),
         ("from collections import Counter as C", ""),
+        ("import math\n", "import math, cmath\n"),
     ],
 )
 def test_what_it_does_not_use_does_not(change):

@@ -9,6 +9,7 @@ an experiment that needs to notice one raises its ``version``.
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import importlib.util
 from collections.abc import Callable, Iterator
@@ -61,7 +62,7 @@ def hash_code(source: str, name: str, module: str = "") -> str:
             if where != module and _is_module(where, wanted):
                 pieces[where, wanted] = ast.unparse(ast.parse(_source(f"{where}.{wanted}")))
             continue
-        imported = _imported(node, wanted, package)
+        imported = _imported(node, package)
         pieces[where, wanted] = "" if imported else ast.unparse(_bare(node))
         waiting += [imported] if imported else [(where, used) for used in _names(node)]
     # Without the modules' names: moving code within the package changes nothing.
@@ -74,8 +75,17 @@ def _definitions(source: str) -> dict[str, ast.stmt]:
     table: dict[str, ast.stmt] = {}
     for statement in ast.parse(source).body:
         for name in _bound(statement):
-            table[name] = statement
+            table[name] = _alone(statement, name)
     return table
+
+
+def _alone(statement: ast.stmt, name: str) -> ast.stmt:
+    """Of an import of several names, the import of this one."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        one = copy.copy(statement)
+        one.names = [alias for alias in statement.names if (alias.asname or alias.name.partition(".")[0]) == name]
+        return one
+    return statement
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -92,14 +102,13 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
                 yield node.name
 
 
-def _imported(node: ast.stmt, name: str, package: str) -> tuple[str, str] | None:
+def _imported(node: ast.stmt, package: str) -> tuple[str, str] | None:
     """(module, name) where the statement imports a name from a module of the package itself."""
     if not isinstance(node, ast.ImportFrom) or not package or node.level:
         return None
     if node.module is None or not (node.module == package or node.module.startswith(f"{package}.")):
         return None
-    original = next(alias.name for alias in node.names if (alias.asname or alias.name) == name)
-    return node.module, original
+    return node.module, node.names[0].name
 
 
 def _names(node: ast.AST) -> set[str]:
