@@ -1,8 +1,10 @@
-"""Shared by all tests: small, quick certificates made once, and the folder of real data."""
+"""Shared by all tests: the folder of real data, and a real browser that opens pages."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,129 @@ def data_folder() -> Path:
     if not folder:
         pytest.skip("$TRUERISK_DATA is not set: no MNIST files")
     return Path(folder)
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+OPTIONS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1200,900",
+]
+PATIENCE = 30  # seconds: for a page that never gets ready, a file that never arrives
+
+
+class Browser:
+    """Headless Chromium, and what the tests do with a page."""
+
+    def __init__(self, driver, downloads: Path) -> None:
+        self.driver, self.downloads = driver, downloads
+        folder = {"behavior": "allow", "downloadPath": str(downloads)}
+        driver.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
+
+    def run(self, script: str, *values):
+        return self.driver.execute_script(script, *values)
+
+    def open(self, path: Path, width: int = 1200, scheme: str = "light") -> None:
+        """Open a page on paper of this width and colour, and wait until its figures are drawn."""
+        self.paper(width, scheme)
+        self.driver.get(path.as_uri())
+        self.wait(
+            lambda: self.run("return !document.getElementById('figures') || document.documentElement.dataset.ready")
+        )
+
+    def paper(self, width: int, scheme: str = "light") -> None:
+        """Change the width and the colour of the paper of the page that is open."""
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+    def wait(self, done):
+        """What ``done`` returns as soon as it is true."""
+        end = time.monotonic() + PATIENCE
+        while not (value := done()):
+            assert time.monotonic() < end, "waited in vain"
+            time.sleep(0.03)
+        return value
+
+    def console(self) -> list:
+        return self.driver.get_log("browser")
+
+    def requests(self) -> list[str]:
+        return self.run("return performance.getEntriesByType('resource').map(e => e.name)")
+
+    def fits(self) -> bool:
+        """Nothing has to be scrolled sideways."""
+        return self.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+    def figures(self, clickable: bool = False) -> list[str]:
+        """The names of the figures that are drawn, or only of those that have a legend to click."""
+        data = self.run("return JSON.parse(document.getElementById('figures')?.textContent ?? '[]')")
+        return [figure["name"] for figure in data if figure["clickable"] or not clickable]
+
+    @staticmethod
+    def luminance(css: str) -> float:
+        """Relative luminance (WCAG 2) of ``rgb(r, g, b)``."""
+        parts = [int(p) / 255 for p in css[css.index("(") + 1 : -1].split(",")[:3]]
+        r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    def contrast(self, a: str, b: str) -> float:
+        dark, light = sorted((self.luminance(a), self.luminance(b)))
+        return (light + 0.05) / (dark + 0.05)
+
+    def legend(self, figure: str) -> list:
+        """The names in the legend of a figure that can be clicked."""
+        from selenium.webdriver.common.by import By
+
+        return self.driver.find_elements(By.CSS_SELECTOR, f"#figure-{figure} .role-legend-label text")
+
+    def strengths(self, figure: str) -> list[float]:
+        """How opaque the lines, points and bars of a figure are; those that only carry tooltips are left out."""
+        marks = ".mark-line path, .role-mark.mark-symbol path, .role-mark.mark-rect path"
+        opacities = self.run(
+            "return [...document.querySelectorAll(arguments[0])].map(e => e.getAttribute('opacity') ?? 1)",
+            ", ".join(f"#figure-{figure} .plot {mark}" for mark in marks.split(", ")),
+        )
+        return [float(value) for value in opacities if float(value)]
+
+    def choose(self, figure: str, entry: int = 0) -> list[float]:
+        """Click a name in the legend; return how opaque the marks are then."""
+        before, name = self.strengths(figure), self.legend(figure)[entry]
+        self.run("arguments[0].scrollIntoView({block: 'center'})", name)
+        name.click()
+        self.wait(lambda: self.strengths(figure) != before)
+        return self.strengths(figure)
+
+    def download(self, figure: str, kind: str) -> Path:
+        """Click the button that saves a figure; return the file."""
+        for old in self.downloads.iterdir():
+            old.unlink()
+        button = f"document.querySelector('#figure-{figure} button[data-file={kind}]')"
+        self.run(f"{button}.click()")
+        return self.wait(lambda: next((f for f in self.downloads.iterdir() if f.suffix == f".{kind}"), None))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """One browser for all tests that open pages."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("chromium or chromedriver is not installed (Debian: chromium-driver)")
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for option in [*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield Browser(driver, tmp_path_factory.mktemp("downloads"))
+    driver.quit()

@@ -46,7 +46,7 @@ def experiment(check, name="toy", scales=("quick",)):
         (
             lambda rows: Outcome(False, "3 %"),
             "not seen again",
-            "Not seen again: measured 3 %, where at most 1 % was asked for.",
+            "Not seen again: measured 3 %; asked for: at most 1 %.",
         ),
         (
             lambda rows: Outcome(rows.where(p=7).mean("error") < 1, ""),
@@ -58,7 +58,7 @@ def experiment(check, name="toy", scales=("quick",)):
 def test_verdicts(check, word, plain):
     [verdict] = experiment(check).judge(Rows(RUNS), "quick")
     assert verdict.word == word
-    assert verdict.plain.startswith(plain[:20])
+    assert verdict.plain == plain
 
 
 def test_claims_speak_at_their_scales_only():

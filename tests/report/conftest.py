@@ -1,8 +1,13 @@
-"""Two small records, one for each kind of certificate."""
+"""Two small records, one for each kind of certificate, and a result of the lab with figures of every kind."""
 
 from typing import Any
 
 import pytest
+
+from truerisk.lab.experiment import Claim, Experiment, Outcome
+from truerisk.lab.figure import Axis, Figure, Rule, Table
+from truerisk.lab.result import Failure, Result
+from truerisk.lab.rows import Rows
 
 
 def shared() -> dict[str, Any]:
@@ -104,3 +109,75 @@ def hold_out() -> dict[str, Any]:
         ],
         "sentence": "With 95 % confidence, this network is wrong on at most 5.8 % of unseen examples.",
     }
+
+
+NETWORKS = ("mlp-1x512", "mlp-3x512", "alexnet", "inception", "linear")
+LABELS = ("true labels", "half of them random", "random labels")
+ERROR = Axis("error", "training error", percent=True, zero=True)
+
+
+def curves(epochs: int) -> list[dict[str, Any]]:
+    """Errors that fall with the epochs, faster for true labels."""
+    rows = [(n, label, e) for n in range(5) for label in range(3) for e in range(1, epochs + 1)]
+    fall = {row: 0.9 / (1 + row[2] / (1 + row[1] + row[0])) for row in rows}
+    return [
+        {"network": NETWORKS[n], "labels": LABELS[k], "epoch": e, "error": v, "low": v - 0.02, "high": v + 0.02}
+        for (n, k, e), v in fall.items()
+    ]
+
+
+def lab_figures() -> list[Figure | Table]:
+    """Every mark, axis and ornament at least once."""
+    epochs, networks = Axis("epoch", "epochs"), Axis("network", "network", ordinal=True)
+    few, many = curves(6), [row for row in curves(50) if row["network"] == "alexnet"]
+    last = [row for row in few if row["epoch"] == 6 and row["network"] != "linear"]
+    sizes = (0, 100, 1000, 5000)
+    norms = [{"n": n, "norm": n**1.5 * (k + 1), "kernel": f"kernel {k}"} for n in sizes for k in range(12)]
+    cells = [{"width": w, "noise": p, "ratio": w * p} for p in (0.0, 0.5, 1.0) for w in (256, 16)]
+    log_n, log_norm = Axis("n", "examples", log=True), Axis("norm", "norm of the solution", log=True)
+    units, noise = Axis("width", "hidden units"), Axis("noise", "label noise")
+    look: dict[str, Any] = {"series": "labels", "series_title": "labels", "low": "low", "high": "high"}
+    chance = [Rule(0.9, "chance: 90 %"), Rule(0.89, "published: 89 %")]
+    counts = [["mlp", 1209866, True, "51.2 %"], ["a" * 60, 1387786, None, "14 %"]]
+    return [
+        Figure("curves", "Curves", "One network.", many, epochs, ERROR, **look, rules=chance),
+        Figure("panels", "Panels", "All networks.", few, epochs, ERROR, **look, facet="network", rules=chance),
+        Figure("norms", "Norms", "Logarithms.", norms, log_n, log_norm, series="kernel", rules=[Rule(10, "ten")]),
+        Figure("dots", "Dots", "Beside one another.", last, networks, ERROR, "points", **look),
+        Figure("bars", "Bars", "From zero.", last, networks, ERROR, "bar", **look, rules=chance[:1]),
+        Figure("heights", "Log bars", "No series.", norms[12:24], Axis("kernel", "kernel"), log_norm, "bar"),
+        Figure("heat", "Heat map", "Numbers in squares.", cells, units, noise, "heat", series="ratio"),
+        Figure("empty", "Empty", "All of it is missing.", [{"a": 1, "b": None}], Axis("a", "a"), Axis("b", "b")),
+        Table("sizes", "Sizes", "Exact counts.", ["network", "parameters", "fits", "error"], counts),
+    ]
+
+
+def lab_grid() -> list[dict[str, Any]]:
+    return [{"data": "digits", "network": n, "labels": k, "seed": s} for n in NETWORKS for k in LABELS for s in (0, 1)]
+
+
+LAB = Experiment(
+    name="random-labels",
+    title="Networks fit random labels",
+    about="Zhang et al. drew labels at random. The networks fit them.",
+    papers=("C. Zhang et al. 2017",),
+    grids={"quick": lab_grid},
+    task=lambda setting: {"error": 0.1},
+    claims=(
+        Claim("fit", "Networks fit noise.", "Zhang 2017", "100 %", "99 %", lambda rows: Outcome(True, "99.9 %")),
+        Claim("time", "Noise takes longer.", "Zhang 2017", "2 times", "at most 4", lambda rows: Outcome(False, "5.2")),
+        Claim("test", "At chance.", "Zhang 2017", "90 %", "85 %", lambda rows: Outcome(True, str(rows.mean("error")))),
+    ),
+    figures=lambda rows: lab_figures(),
+)
+
+
+@pytest.fixture(scope="session")
+def lab_result() -> Result:
+    """A result with a claim of each verdict, a failed run and a missing one."""
+    settings = lab_grid()
+    rows = Rows([{**setting, "error": 0.1} for setting in settings[:-2]], missing=settings[-2:])
+    failure = Failure(settings[-1], "RuntimeError: the loss is not finite", "Traceback")
+    software = {"truerisk": "0.1.0", "torch": "2.13.0"}
+    command = "truerisk lab run random-labels --scale quick"
+    return Result(LAB, "quick", rows, LAB.judge(rows, "quick"), [failure], 20, 8, 133.2, command, software)

@@ -66,12 +66,12 @@ class Verdict:
 
         >>> claim = Claim("c", "Networks fit noise.", "Zhang 2017", "100 %", "at least 99 %", lambda rows: ...)
         >>> Verdict(claim, "not seen again", "93 %").plain
-        'Not seen again: measured 93 %, where at least 99 % was asked for.'
+        'Not seen again: measured 93 %; asked for: at least 99 %.'
         """
         if self.word == "not checked":
             return f"Not checked: {self.measured}."
-        where = "" if self.word == "seen again" else f", where {self.claim.threshold} was asked for"
-        return f"{self.word.capitalize()}: measured {self.measured}{where}."
+        wanted = "" if self.word == "seen again" else f"; asked for: {self.claim.threshold}"
+        return f"{self.word.capitalize()}: measured {self.measured}{wanted}."
 
 
 @dataclass(frozen=True)

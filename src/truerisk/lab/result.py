@@ -60,6 +60,7 @@ class Result:
                     "threshold": verdict.claim.threshold,
                     "measured": verdict.measured,
                     "verdict": verdict.word,
+                    "plain": verdict.plain,
                 }
                 for verdict in self.verdicts
             ],

@@ -26,7 +26,10 @@ def publish_index(store: Store) -> str:
 
 
 def summaries(store: Store) -> list[dict[str, Any]]:
-    """The summaries of everything that was run, in the order of `truerisk lab list`, each with a link to its page."""
+    """The summaries of everything that was run, in the order of `truerisk lab list`, each with a link to its page.
+
+    A smoke run says only that the program works; it is left out where the experiment was also run for real.
+    """
     found = []
     for name, content in store.read(store.glob("*/*.json")).items():
         try:
@@ -35,5 +38,7 @@ def summaries(store: Store) -> list[dict[str, Any]]:
             continue
         if isinstance(summary, dict) and {"name", "scale", "claims"} <= summary.keys():
             found.append({**summary, "page": f"{name.removesuffix('.json')}.html"})
+    real = {summary["name"] for summary in found if summary["scale"] != "smoke"}
+    found = [summary for summary in found if summary["scale"] != "smoke" or summary["name"] not in real]
     order = {name: place for place, name in enumerate(names())}
     return sorted(found, key=lambda s: (order.get(s["name"], len(order)), s["name"], s["scale"]))

@@ -1,0 +1,116 @@
+"""The page of one experiment."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from truerisk.atomic import write_atomically
+from truerisk.errors import TrueriskError
+from truerisk.lab.experiment import SCALES
+from truerisk.lab.figure import Figure
+from truerisk.lab.result import Result
+from truerisk.report.certificate import templates
+from truerisk.report.extra import extra
+from truerisk.report.lab.figures import WIDTHS, lab_spec, safe_name, static_svg
+from truerisk.report.lab.palette import ON_DARK, ON_LIGHT
+from truerisk.report.lab.rows import SERIES, Drawable, drawable
+from truerisk.report.lab.words import facts, headline, missing, one_line, table
+
+STATIC = (820, 350)  # pixels: drawn for readers without JavaScript, on a screen and on a phone
+SIGNS = {
+    "seen again": {"sign": "\u2713", "css": "seen"},
+    "not seen again": {"sign": "\u2717", "css": "unseen"},
+    "not checked": {"sign": "\u2013", "css": "unchecked"},
+}
+PALETTE = tuple(zip(ON_LIGHT, ON_DARK, strict=True))
+
+
+def write_lab(result: Result, path: str | Path) -> Path:
+    """Write the page of an experiment's result to ``path``: one file that needs nothing else."""
+    path = Path(path)
+    write_atomically(path, render_lab(result).encode())
+    return path
+
+
+def render_lab(result: Result) -> str:
+    """The page as HTML. All text is escaped; figures are drawn by JavaScript that the page carries."""
+    environment = templates()
+    environment.filters["setting"] = one_line
+    exhibits, live = _exhibits(result)
+    page: str = environment.get_template("lab.html.j2").render(
+        result=result,
+        experiment=result.experiment,
+        counts=(counts := result.summary()),
+        headline=headline(counts),
+        unseen=[verdict for verdict in result.verdicts if verdict.word == "not seen again"],
+        missing=missing(result),
+        scale=SCALES[result.scale],
+        signs=SIGNS,
+        palette=PALETTE,
+        exhibits=exhibits,
+        clickable=any(data["clickable"] for data in live),
+        facts=facts(result),
+        figures=json_in_html(live) if live else "",
+        vega=vega() if live else "",
+    )
+    return page
+
+
+def _exhibits(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What the template needs of each figure and table, and what the script needs of each figure."""
+    shown: dict[str, dict[str, Any]] = {}
+    live = []
+    for exhibit in result.experiment.figures(result.rows):
+        name = safe_name(exhibit.name)
+        if name in shown:
+            raise TrueriskError(f"two figures or tables of {result.experiment.name} are named {name}; rename one.")
+        if isinstance(exhibit, Figure):
+            drawn = drawable(exhibit)
+            shown[name] = {"kind": "figure", "name": name, **_figure(exhibit, drawn)}
+            if drawn.rows:
+                file_name = f"{safe_name(result.experiment.name)}-{name}"
+                live.append({"name": name, "file_name": file_name, **_script(exhibit, drawn)})
+        else:
+            shown[name] = {"kind": "table", "name": name, **table(exhibit)}
+    return list(shown.values()), live
+
+
+@cache
+def vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script that needs no network."""
+    script: str = extra("vl_convert").javascript_bundle()
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def json_in_html(value: Any) -> str:
+    """JSON that is safe between script tags: nothing in it can end the element or start a comment.
+
+    >>> json_in_html("</script><!-- &")
+    '"\\\\u003c/script\\\\u003e\\\\u003c!-- \\\\u0026"'
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))  # all but ASCII is escaped
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _figure(figure: Figure, drawn: Drawable) -> dict[str, Any]:
+    note, wide, narrow = "", "", ""
+    if drawn.left_out:
+        are = "point is" if drawn.left_out == 1 else "points are"
+        note = f"{drawn.left_out:,} {are} not drawn: a logarithmic axis has no place for 0 and below."
+    if drawn.rows:
+        wide, narrow = (static_svg(figure, drawn, width) for width in STATIC)
+    return {"title": figure.title, "caption": figure.caption, "note": note, "wide": wide, "narrow": narrow}
+
+
+def _script(figure: Figure, drawn: Drawable) -> dict[str, Any]:
+    return {
+        "clickable": figure.mark != "heat" and len(drawn.values(SERIES)) > 1,
+        "columns": [asdict(column) for column in drawn.columns],
+        "rows": drawn.rows,
+        "layouts": [{"width": width, "spec": lab_spec(figure, drawn, width)} for width in WIDTHS],
+        "file": lab_spec(figure, drawn, WIDTHS[-1], titled=True),
+    }

@@ -1,0 +1,345 @@
+"""What the lab's pages say, that nothing in them comes alive, and that every kind of figure can be drawn."""
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from html.parser import HTMLParser
+
+import pytest
+
+from truerisk.errors import TrueriskError
+from truerisk.lab.experiment import Outcome
+from truerisk.lab.figure import Axis, Figure, Rule, Table
+from truerisk.lab.rows import Rows
+from truerisk.report import render_index, render_lab, write_index, write_lab
+from truerisk.report.lab.figures import DATA, WIDTHS, lab_spec, static_svg
+from truerisk.report.lab.page import json_in_html
+from truerisk.report.lab.palette import ON_DARK, ON_LIGHT
+from truerisk.report.lab.rows import drawable
+from truerisk.report.lab.scales import y_domain
+from truerisk.report.lab.words import facts
+
+vl_convert = pytest.importorskip("vl_convert")
+
+EVIL = "</script><script>alert(1)</script><!-- & ' \" \u2028 ${x} {{ x }} __proto__"
+PAPER = {"light": "#fdfdfb", "dark": "#15171b"}  # of style.css
+
+
+class Outline(HTMLParser):
+    """Tags, attributes, visible text, and the content of scripts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.scripts, self.inside = [], [], [], [], None
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        if tag in ("script", "style"):
+            self.inside = tag
+            self.scripts += [""] if tag == "script" else []
+
+    def handle_endtag(self, tag):
+        self.inside = None if tag == self.inside else self.inside
+
+    def handle_data(self, data):
+        if self.inside == "script":
+            self.scripts[-1] += data
+        elif self.inside is None:
+            self.text.append(data)
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+    @property
+    def figures(self):
+        return json.loads(self.scripts[0])
+
+
+@pytest.fixture(scope="module")
+def page(lab_result):
+    return render_lab(lab_result)
+
+
+@pytest.fixture(scope="module")
+def outline(page):
+    return Outline(page)
+
+
+def evil(value):
+    """The same with every text replaced by a hostile one, in mappings, sequences and data classes."""
+    if isinstance(value, str):
+        return EVIL
+    if isinstance(value, Rows):
+        return Rows(evil(value.present), evil(value.missing))
+    if isinstance(value, Mapping):
+        return {key: evil(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(evil, value))
+    if is_dataclass(value):
+        names = [field.name for field in fields(value)]
+        kept = ("name", "mark", "field", "series", "facet", "low", "high", "word", "scale", "scales", "grids")
+        changes = {n: evil(getattr(value, n)) for n in names if n not in kept and not callable(getattr(value, n))}
+        return replace(value, **changes)
+    return value
+
+
+def test_page_says_it_all(outline, lab_result):
+    for text in (
+        "Networks fit random labels",
+        "1 of 3 published effects were seen again, 1 was not, 1 was not checked.",
+        "Noise takes longer. Not seen again: measured 5.2; asked for: at most 4.",
+        "✓ seen again",
+        "✗ not seen again",
+        "\u2013 not checked",
+        "2 of 30 runs are missing, 1 of them because they failed (see below).",
+        "RuntimeError: the loss is not finite",
+        "data=digits network=linear labels=random labels seed=1",
+        "Varied: network mlp-1x512, mlp-3x512, alexnet, inception, linear",
+        "The same in all runs data digits",
+        "28 runs of 30: 20 computed now, 8 read back",
+        "2 min 13 s, all runs together",
+        "truerisk 0.1.0, torch 2.13.0",
+        "truerisk lab run random-labels --scale quick",
+        "C. Zhang et al. 2017",
+        "1,209,866",
+        "12 points are not drawn: a logarithmic axis has no place for 0 and below.",
+        "There is nothing to draw",
+    ):
+        assert text in outline.words, text
+    assert lab_result.experiment.about in outline.words
+
+
+def test_page_is_self_contained(page, outline):
+    assert len(page.encode()) < 2_500_000
+    policy = next(
+        value for tag, name, value in outline.attributes if (tag, name) == ("meta", "content") and "src" in value
+    )
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe-eval" not in policy
+    assert not {"src", "srcset", "action"} & {name for _, name, _ in outline.attributes}
+    assert {value for _, name, value in outline.attributes if name == "href"} == {"data:,"}
+
+
+def test_no_script_without_figures(lab_result):
+    experiment = replace(lab_result.experiment, figures=lambda rows: [])
+    page = render_lab(replace(lab_result, experiment=experiment, verdicts=[], failures=[], rows=Rows([])))
+    assert "<script" not in page
+    assert "No published effect was looked for." in page
+
+
+def test_hostile_text_stays_text(lab_result, outline):
+    exhibits = [evil(exhibit) for exhibit in lab_result.experiment.figures(lab_result.rows)]
+    exhibits[0] = replace(exhibits[0], name=EVIL)
+    experiment = replace(evil(lab_result.experiment), figures=lambda rows: exhibits)
+    result = replace(evil(lab_result), experiment=experiment, verdicts=evil(list(lab_result.verdicts)))
+    hostile = Outline(render_lab(result))
+    assert set(hostile.tags) == set(outline.tags)
+    assert hostile.tags.count("script") == outline.tags.count("script") == 3
+    assert not any(name.startswith("on") for _, name, _ in hostile.attributes)
+    assert hostile.figures[0]["rows"][0]["s"] == " ".join(EVIL.split())
+    assert re.fullmatch(r"[A-Za-z0-9-]+", hostile.figures[0]["name"])
+    assert re.fullmatch(r"[A-Za-z0-9-]+", hostile.figures[0]["file_name"])
+    assert hostile.words.count("alert(1)") > 50
+
+
+def test_hostile_index(lab_result):
+    summary = {**lab_result.summary(), "page": "lab.html"}
+    plain = Outline(render_index([summary]))
+    words = {"verdict": "not seen again"}
+    hostile = evil({**summary, "page": ""}) | {"page": "javascript:alert(1)"}
+    hostile["claims"] = [{**claim, **words} for claim in hostile["claims"]]
+    changed = Outline(render_index([hostile]))
+    assert set(changed.tags) == set(plain.tags)
+    assert "script" not in changed.tags
+    links = {value for _, name, value in changed.attributes if name == "href"}
+    assert links == {"data:,", "javascript%3Aalert%281%29", "javascript%3Aalert%281%29#claims"}
+
+
+def test_json_in_html():
+    text = json_in_html([EVIL])
+    assert json.loads(text) == [EVIL]
+    assert not set("<>&\u2028\u2029") & set(text)
+
+
+def compiled(figure):
+    """The figure at every width and as a file, compiled by Vega-Lite."""
+    drawn = drawable(figure)
+    specs = [lab_spec(figure, drawn, width) for width in WIDTHS] + [lab_spec(figure, drawn, 1040, titled=True)]
+    return [vl_convert.vegalite_to_vega({**spec, "datasets": {DATA: drawn.rows}}) for spec in specs]
+
+
+def test_every_figure_compiles(lab_result):
+    figures = [f for f in lab_result.experiment.figures(lab_result.rows) if isinstance(f, Figure) and f.name != "empty"]
+    assert {figure.mark for figure in figures} == {"line", "points", "bar", "heat"}
+    for figure in figures:
+        for vega in compiled(figure):
+            assert vega["marks"]
+
+
+def test_specs_follow_the_schema(lab_result):
+    alt = pytest.importorskip("altair")
+    for figure in lab_result.experiment.figures(lab_result.rows):
+        if isinstance(figure, Figure) and figure.name != "empty":
+            alt.Chart.from_dict(lab_spec(figure, drawable(figure), 640))
+
+
+SMALL = Figure("f", "F", "f.", [{"a": 1, "b": 2}], Axis("a", "a"), Axis("b", "b"))
+
+
+@pytest.mark.parametrize("mark", ["line", "points", "bar", "heat"])
+@pytest.mark.parametrize("log", [False, True])
+def test_one_point(mark, log):
+    axes = {"x": Axis("a", "a", log=log), "y": Axis("b", "b", log=log)}
+    figure = replace(SMALL, mark=mark, **axes, series="b" if mark == "heat" else None)
+    assert "NaN" not in static_svg(figure, drawable(figure), 350)
+
+
+def test_series_and_panels_come_in_order_of_appearance():
+    rows = [{"a": i, "b": i, "s": s, "p": p} for i in range(3) for s in ("z", 10, 2, True) for p in ("late", "early")]
+    figure = replace(SMALL, rows=rows, series="s", facet="p")
+    spec = lab_spec(figure, drawable(figure), 640)
+    assert spec["facet"]["sort"] == ["late", "early"]
+    line = next(layer for layer in spec["spec"]["layer"] if layer["mark"]["type"] == "line")
+    assert line["encoding"]["color"]["scale"]["domain"] == ["z", "10", "2", "yes"]
+    [param] = line["params"]
+    assert param["bind"] == "legend"
+    assert spec["columns"] == 2
+    assert lab_spec(figure, drawable(figure), 350)["columns"] == 1
+
+
+def test_bars_over_numbers_stand_by_size():
+    figure = replace(SMALL, rows=[{"a": a, "b": 1} for a in (100, 20, 3)], mark="bar")
+    assert drawable(figure).orders["x"] == ["3", "20", "100"]
+    ordinal = replace(figure, x=Axis("a", "a", ordinal=True))
+    assert drawable(ordinal).orders["x"] == ["100", "20", "3"]
+
+
+def test_what_cannot_be_drawn_is_left_out():
+    cells = [1.0, None, float("nan"), float("inf"), "text", 0.0, -1.0]
+    rows = [{"a": i + 1, "b": cell} for i, cell in enumerate(cells)]
+    assert [row["y"] for row in drawable(replace(SMALL, rows=rows)).rows] == [1.0, 0.0, -1.0]
+    log = drawable(replace(SMALL, rows=rows, y=Axis("b", "b", log=True)))
+    assert [row["y"] for row in log.rows] == [1.0]
+    assert log.left_out == 2
+
+
+def test_axes():
+    rows = [{"a": 1, "b": 0.5, "l": -0.1, "h": 0.7}, {"a": 2, "b": 0.6, "l": None, "h": None}]
+    figure = replace(SMALL, rows=rows, low="l", high="h", rules=[Rule(0.9, "chance")])
+    low, high = y_domain(figure, drawable(figure))
+    assert low < -0.1
+    assert high > 0.9
+    zero = replace(figure, y=Axis("b", "b", zero=True), low=None, high=None)
+    assert y_domain(zero, drawable(zero))[0] == 0
+    log = replace(figure, y=Axis("b", "b", log=True))
+    assert 0 < y_domain(log, drawable(log))[0] < 0.5
+    svg = static_svg(replace(log, mark="points"), drawable(log), 640)  # the stroke ends where the axis does
+    assert "NaN" not in svg
+    assert "Infinity" not in svg
+
+
+def test_percent_axis():
+    figure = replace(SMALL, y=Axis("b", "b", percent=True), rows=[{"a": 1, "b": 0.1}, {"a": 2, "b": 0.3}])
+    svg = static_svg(figure, drawable(figure), 640)
+    labels = re.findall(r">(\d+) %<", svg)
+    assert {"10", "20", "30"} <= set(labels)
+
+
+def test_rule_labels_keep_apart():
+    figure = replace(SMALL, rows=[{"a": i, "b": i / 10} for i in range(11)], rules=[Rule(0.5, "one"), Rule(0.5, "two")])
+    svg = static_svg(figure, drawable(figure), 640)
+    heights = [float(y) for y in re.findall(r"translate\([\d.]+,([\d.]+)\)\"[^>]*fill=\"#808080\">(?:one|two)<", svg)]
+    assert len(heights) == 2
+    assert abs(heights[0] - heights[1]) > 12
+
+
+def test_refusals(lab_result):
+    with pytest.raises(TrueriskError, match="needs a series"):
+        drawable(replace(SMALL, mark="heat"))
+    experiment = replace(lab_result.experiment, figures=lambda rows: [SMALL, Table("f", "", "", [], [])])
+    with pytest.raises(TrueriskError, match="rename one"):
+        render_lab(replace(lab_result, experiment=experiment))
+
+
+def test_missing_library(lab_result, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(TrueriskError, match=r"truerisk\[report\]"):
+        render_lab(lab_result)
+
+
+def test_index(lab_result, tmp_path):
+    summary = {**lab_result.summary(), "page": "random-labels/quick.html"}
+    path = write_index([summary, {**summary, "title": "Another"}], tmp_path / "new" / "index.html")
+    index = Outline(path.read_text())
+    for text in (
+        "2 of 6 published effects were seen again, 2 were not, 2 were not checked.",
+        "Zhang et al. drew labels at random. 1 of 3",  # the first sentence only, then the counts
+        "quick scale: 28 runs, 2 missing, 2 min 13 s of computing",
+        "Networks fit random labels (quick scale) Not seen again: measured 5.2; asked for: at most 4.",
+        "Not checked: 2 of 30 runs are missing",
+    ):
+        assert text in index.words, text
+    assert ("a", "href", "random-labels/quick.html") in index.attributes
+    assert "script" not in index.tags
+    assert "Not checked" not in render_index([])
+
+
+def test_every_claim_seen(lab_result):
+    rows = Rows([{**row, "error": 0.1} for row in [*lab_result.rows, *lab_result.rows.missing]])
+    claims = tuple(replace(claim, check=lambda rows: Outcome(True, "1")) for claim in lab_result.experiment.claims)
+    experiment = replace(lab_result.experiment, claims=claims)
+    result = replace(
+        lab_result, experiment=experiment, rows=rows, verdicts=experiment.judge(rows, "quick"), failures=[]
+    )
+    words = Outline(render_lab(result)).words
+    assert "3 of 3 published effects were seen again." in words
+    assert "not seen again" not in words.lower()
+    assert "runs are missing" not in words
+    summary = {**result.summary(), "page": "lab.html"}
+    assert (
+        "There is no published effect that was looked for and not seen again." in Outline(render_index([summary])).words
+    )
+
+
+def test_write_lab(lab_result, tmp_path):
+    result = replace(lab_result, experiment=replace(lab_result.experiment, figures=lambda rows: []))
+    path = write_lab(result, tmp_path / "new" / "lab.html")
+    assert path.read_text() == render_lab(result)
+
+
+def test_grid_in_a_few_rows(lab_result):
+    grid = [{"n": n, "lr": 0.1, "seed": 0} for n in range(20)] + [{"n": 0, "lr": 0.1, "seed": 1, "depth": [3, 4]}]
+    experiment = replace(lab_result.experiment, grids={"quick": lambda: grid})
+    rows = dict(facts(replace(lab_result, experiment=experiment)))
+    assert rows["Varied: n"] == "0, 1, 2, 3, 4, 5, \u2026, 19 (20 different values)"
+    assert rows["Varied: seed"] == "0, 1"
+    assert rows["The same in all runs"] == "lr 0.1"
+    assert rows["Only in some runs"] == "depth [3, 4]"
+
+
+def test_same_figure_same_svg(lab_result):
+    heat = next(f for f in lab_result.experiment.figures(lab_result.rows) if f.name == "heat")
+    one, two = (static_svg(heat, drawable(heat), 350) for _ in range(2))
+    assert one == two
+    assert 'id="heat-350-0"' in one
+    assert "url(#heat-350-0)" in one
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+@pytest.mark.parametrize(("paper", "palette"), [("light", ON_LIGHT), ("dark", ON_DARK)])
+def test_palette(paper, palette):
+    assert len(set(palette)) == 10
+    for colour in palette:
+        dark, light = sorted((luminance(colour), luminance(PAPER[paper])))
+        assert (light + 0.05) / (dark + 0.05) >= 3, colour
