@@ -1,4 +1,4 @@
-"""Kernel interpolation: packed solves against plain ones, kernels and features by hand, SGD against the theorem."""
+"""Kernel interpolation: solves by panels against plain ones, kernels and features by hand, SGD against the theorem."""
 
 import json
 import math
@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from truerisk.errors import TrueriskError
-from truerisk.lab import least_squares, packed, patches
+from truerisk.lab import least_squares, patches
 from truerisk.lab.kernel_interpolation import EXPERIMENT
 from truerisk.lab.kernels import DistanceKernel, choose, fit, median_distance, one_hot
 from truerisk.lab.rows import Rows
+from truerisk.lab.triangle import Triangle
 
 SIZES = (1, 2, 3, 4, 5, 8, 9, 64, 65, 130, 131)
 
@@ -42,65 +43,55 @@ def positive(n, seed=0):
     return root @ root.T / n
 
 
-def unpacked(triangle, n):
-    """The full matrix, by the index formulas of the LAPACK documentation, one entry at a time."""
-    half, odd = (n + 1) // 2, n % 2
-    height = n if odd else n + 1
-    full = np.empty((n, n))
-    for j in range(n):
-        for i in range(j, n):
-            row, column = (i + 1 - odd, j) if j < half else (j - half, i - half + odd)
-            full[i, j] = full[j, i] = triangle[column * height + row]
-    return full
+def full(triangle):
+    """The whole matrix, entry by entry from the lower triangle."""
+    matrix = np.empty((triangle.n, triangle.n))
+    for span, panel in zip(triangle.spans(), triangle.panels, strict=True):
+        for j in range(span.start, span.stop):
+            for i in range(j, triangle.n):
+                matrix[i, j] = matrix[j, i] = panel[i - span.start, j - span.start]
+    return matrix
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3, 64, 256])
-def test_packing_puts_every_entry_in_its_place(monkeypatch, columns):
-    monkeypatch.setattr(packed, "COLUMNS", columns)
-    for n in SIZES:
-        matrix = positive(n)
-        triangle = packed.pack(n, lambda rows, columns, matrix=matrix: matrix[rows, columns])
-        assert np.array_equal(unpacked(triangle, n), np.tril(matrix) + np.tril(matrix, -1).T)
-        assert np.array_equal(packed.diagonal(triangle, n), np.diag(matrix))
-
-
-def test_packing_trusts_the_lower_triangle_only():
-    matrix = np.tril(positive(65)) + 99 * np.triu(np.ones((65, 65)), 1)
-    triangle = packed.pack(65, lambda rows, columns: matrix[rows, columns])
-    assert unpacked(triangle, 65).max() < 99
-
-
+@pytest.mark.parametrize("columns", [1, 2, 3, 64, 512])
 @pytest.mark.parametrize("n", SIZES)
-def test_packed_arithmetic_agrees_with_plain_matrices(n):
+def test_triangles_agree_with_plain_matrices(monkeypatch, n, columns):
+    monkeypatch.setattr("truerisk.lab.triangle.COLUMNS", columns)
     matrix, generator = positive(n), np.random.default_rng(1)
-    triangle = packed.pack(n, lambda rows, columns: matrix[rows, columns])
-    packed.add_to_diagonal(triangle, n, 0.5)
+    triangle = Triangle.of(n, lambda rows, columns: matrix[rows, columns])
+    assert np.array_equal(full(triangle), np.tril(matrix) + np.tril(matrix, -1).T)
+    assert np.array_equal(triangle.diagonal(), np.diag(matrix))
+    triangle.add_to_diagonal(0.5)
     some = generator.normal(size=(n, 7))
-    packed.add_outer(triangle, n, some, fresh=False)
+    triangle.add_outer(some)
     matrix = matrix + 0.5 * np.eye(n) + some @ some.T
-    assert np.allclose(unpacked(triangle, n), matrix, rtol=1e-13, atol=1e-13)
+    assert np.allclose(full(triangle), matrix, rtol=1e-13, atol=1e-13)
     targets = generator.normal(size=(n, 3))
     before = targets.copy()
-    assert packed.factor(triangle, n) == 0
-    assert np.allclose(packed.diagonal(triangle, n), np.diag(np.linalg.cholesky(matrix)), rtol=1e-10)
-    assert np.allclose(packed.solve(triangle, n, targets), np.linalg.solve(matrix, targets), rtol=1e-9, atol=1e-9)
+    assert triangle.factor() == 0
+    cholesky = np.linalg.cholesky(matrix)
+    assert np.allclose(np.tril(full(triangle)), cholesky, rtol=1e-9, atol=1e-12)
+    assert np.allclose(triangle.solve(targets), np.linalg.solve(matrix, targets), rtol=1e-9, atol=1e-9)
     assert np.array_equal(targets, before)
 
 
-def test_fresh_overwrites_and_indefinite_is_noticed():
-    triangle = np.full(3, np.nan)
-    packed.add_outer(triangle, 2, np.array([[1.0], [2.0]]), fresh=True)
-    assert unpacked(triangle, 2).tolist() == [[1, 2], [2, 4]]
-    packed.add_to_diagonal(triangle, 2, -2.0)
-    assert packed.factor(triangle, 2) == 1
+def test_a_triangle_takes_half_the_memory(monkeypatch):
+    monkeypatch.setattr("truerisk.lab.triangle.COLUMNS", 10)
+    held = sum(panel.nbytes for panel in Triangle.zeros(1000).panels)
+    assert held == 8 * (1000 * 1000 + 1000 * 10) // 2
 
 
-def test_copies_and_overflow_are_refused():
+@pytest.mark.parametrize("columns", [1, 3, 512])
+def test_the_first_bad_pivot_is_named(monkeypatch, columns):
+    monkeypatch.setattr("truerisk.lab.triangle.COLUMNS", columns)
+    matrix = np.diag([1.0, 2.0, 3.0, 4.0, -1.0, 5.0])
+    assert Triangle.of(6, lambda rows, columns: matrix[rows, columns]).factor() == 5
+
+
+def test_a_copy_is_noticed():
+    triangle = Triangle(4, [np.asfortranarray(positive(4))])
     with pytest.raises(TrueriskError, match="contiguous float64"):
-        packed.factor(np.ones(3, dtype=np.float32), 2)
-    with pytest.raises(TrueriskError, match="at most 65535"):
-        packed.pack(70_000, lambda rows, columns: np.empty(0))
-    assert packed.LARGEST * (packed.LARGEST + 1) // 2 < 2**31 <= (packed.LARGEST + 1) * (packed.LARGEST + 2) // 2
+        triangle.add_outer(np.ones((4, 1)))
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplacian"])
@@ -108,7 +99,7 @@ def test_kernels_and_solves_against_the_slow_twin(points, name):
     X, targets = points
     kernel = DistanceKernel(name, 1.7)
     gram = slow_gram(name, 1.7, X, X)
-    assert np.allclose(unpacked(kernel.triangle(X), 60), gram, rtol=1e-12, atol=1e-13)
+    assert np.allclose(full(kernel.triangle(X)), gram, rtol=1e-12, atol=1e-13)
     assert np.allclose(kernel.apply(X[:7], X, targets), gram[:7] @ targets, rtol=1e-7, atol=1e-7)
     for ridge in (0.0, 0.1):
         found = fit(kernel, X, targets, ridge)
@@ -173,7 +164,7 @@ def test_patch_features_by_hand():
         assert np.allclose(found, by_hand, atol=1e-5)
     assert (features**2).sum() / 30 == pytest.approx(1, rel=1e-6)
     gram = features @ features.T
-    assert np.allclose(unpacked(kernel.triangle(X), 30), gram, atol=1e-12)
+    assert np.allclose(full(kernel.triangle(X)), gram, atol=1e-12)
     assert np.allclose(kernel.apply(X[:4], X, np.eye(30)), gram[:4], atol=1e-12)
 
 
@@ -190,11 +181,11 @@ def test_filters_follow_the_seed_in_blocks_of_any_size(monkeypatch):
     X = np.random.default_rng(0).normal(size=(20, 40)).astype(np.float32)  # signals, not images
     kernel = patches.patch_kernel(X, filters=9, patch=7, seed=1)
     assert kernel.regions == (1, 4)
-    whole = unpacked(kernel.triangle(X), 20)
+    whole = full(kernel.triangle(X))
     assert not torch.equal(kernel.filters, patches.patch_kernel(X, filters=9, patch=7, seed=2).filters)
     monkeypatch.setattr(patches, "AT_ONCE", 4)
     monkeypatch.setattr(patches, "IMAGES", 6)
-    assert np.allclose(unpacked(kernel.triangle(X), 20), whole, atol=1e-6)
+    assert np.allclose(full(kernel.triangle(X)), whole, atol=1e-6)
     with pytest.raises(TrueriskError, match="do not fit"):
         patches.patch_kernel(X, filters=9, patch=41, seed=1)
 
@@ -308,7 +299,7 @@ def test_grids_have_no_duplicates_and_tune_on_training_examples(scale):
     for setting in settings:
         assert EXPERIMENT.cost(setting) > 0
         if setting["kind"] == "kernel":
-            assert 2 * setting["tuning"] <= setting["n"] <= packed.LARGEST
+            assert 2 * setting["tuning"] <= setting["n"]
             # Fewer features than examples could not interpolate.
             assert setting["kernel"] != "patches" or 8 * setting["filters"] > setting["n"]
 

@@ -1,6 +1,6 @@
 """Kernel interpolation: Gram matrices of Gaussian and Laplacian kernels, and the solve K a = y (Zhang et al. 2017, 5).
 
-Everything is done in blocks beside one packed triangle (`truerisk.lab.packed`), so that all 60,000 examples of MNIST
+Everything is done in blocks beside one `Triangle`, so that all 60,000 examples of MNIST
 fit into 16 GiB.
 """
 
@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.packed import add_to_diagonal, diagonal, factor, pack, solve
+from truerisk.lab.triangle import Triangle
 
 ROWS = 512  # of a Gram matrix held at a time outside the triangle
 SAMPLE = 1000  # examples whose distances set the unit of bandwidths
@@ -24,8 +24,8 @@ JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)  # tried in turn where rounding makes 
 class Kernel(Protocol):
     """A similarity k(x, x') whose Gram matrix is never held as a square."""
 
-    def triangle(self, X: np.ndarray) -> np.ndarray:
-        """The packed Gram matrix of the rows of X."""
+    def triangle(self, X: np.ndarray) -> Triangle:
+        """The Gram matrix of the rows of X."""
 
     def apply(self, A: np.ndarray, B: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """k(A, B) times the coefficients (one row for each row of B)."""
@@ -43,7 +43,7 @@ class DistanceKernel:
     name: Literal["gaussian", "laplacian"]
     bandwidth: float
 
-    def triangle(self, X: np.ndarray) -> np.ndarray:
+    def triangle(self, X: np.ndarray) -> Triangle:
         inputs, lengths = _flat(X)
 
         def block(rows: slice, columns: slice) -> np.ndarray:
@@ -53,7 +53,7 @@ class DistanceKernel:
             square[overlap - rows.start, overlap - columns.start] = 0
             return self._of(square)
 
-        return pack(len(X), block)
+        return Triangle.of(len(X), block)
 
     def apply(self, A: np.ndarray, B: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         (left, left_lengths), (right, right_lengths) = _flat(A), _flat(B)
@@ -91,17 +91,17 @@ def fit(kernel: Kernel, X: np.ndarray, targets: np.ndarray, ridge: float = 0.0) 
     n = len(X)
     for jitter in JITTERS:
         triangle = kernel.triangle(X)
-        add_to_diagonal(triangle, n, ridge + jitter)
-        if factor(triangle, n) == 0:
+        triangle.add_to_diagonal(ridge + jitter)
+        if triangle.factor() == 0:
             break
     else:
         raise TrueriskError(
             f"the Gram matrix of {n} examples is singular even with {JITTERS[-1]} on its diagonal; use a smaller "
             "bandwidth or remove duplicate examples."
         )
-    coefficients = solve(triangle, n, targets)
+    coefficients = triangle.solve(targets)
     square = float((coefficients * targets).sum() - (ridge + jitter) * (coefficients**2).sum())
-    pivot = float(diagonal(triangle, n).min()) ** 2
+    pivot = float(triangle.diagonal().min()) ** 2
     return Fit(coefficients, jitter, pivot, math.sqrt(max(square, 0.0)))
 
 

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.packed import add_outer, empty_triangle
+from truerisk.lab.triangle import Triangle
 
 SAMPLED = 20_000  # patches that the whitening is computed from
 CONTRAST = 10 / 255**2  # added to a patch's variance, as Coates and Ng do: flat patches stay small
@@ -38,10 +38,10 @@ class PatchKernel:
     regions: tuple[int, int]
     scale: float  # features are divided by it
 
-    def triangle(self, X: np.ndarray) -> np.ndarray:
-        triangle = empty_triangle(len(X))
-        for i, features in enumerate(self.blocks(X)):
-            add_outer(triangle, len(X), features, fresh=i == 0)
+    def triangle(self, X: np.ndarray) -> Triangle:
+        triangle = Triangle.zeros(len(X))
+        for features in self.blocks(X):
+            triangle.add_outer(features)
         return triangle
 
     def apply(self, A: np.ndarray, B: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
