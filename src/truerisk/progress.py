@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 PATIENCE = 2.0  # seconds before anything is shown
 LINE_EVERY = 10.0  # seconds between plain lines where there is no terminal
+RARER = 600.0  # seconds after which lines get rarer: a night of work fills no file
 
 _enabled = True
 
@@ -89,7 +90,7 @@ def _plain_lines(label: str, total: int) -> Callable[..., None]:
         nonlocal done, last
         done += steps
         now = time.monotonic()
-        if now - last >= LINE_EVERY:
+        if now - last >= LINE_EVERY * max(1.0, (now - start) / RARER):
             left = f", about {_span((now - start) / done * (total - done))} left" if done else ""
             print(f"{label}: {100 * done / total:.0f} %{left}  {note}".rstrip(), file=sys.stderr)
             last = now
