@@ -208,7 +208,7 @@ CLAIMS = (
         "On true labels these networks do generalise, though nothing about them has changed.",
         f"{ZHANG}, table 1",
         "test accuracy of 50.51 % to 85.75 % on true labels, 40 to 76 points above random labels",
-        "a gap in test accuracy of at least 20 points, half of the smallest published one (fewer examples here),",
+        "a gap in test accuracy of at least 20 points, half of the smallest published one (fewer examples here)",
         _generalises,
     ),
     Claim(
