@@ -110,7 +110,7 @@ CLAIMS = (
         "The generalization bound that rests on the Rademacher complexity is trivial for these networks.",
         f"{ZHANG}, section 2.2; Mohri et al. 2018, Theorem 3.5",
         "trivial: a true risk of at most 1 or more",
-        "a bound of at least 1 for every network, even with no training error and the smallest complexity that fits",
+        "a bound of at least 1 for every network, even without training errors, at the smallest R that the signs allow",
         _says_nothing,
     ),
     Claim(

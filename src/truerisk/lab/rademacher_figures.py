@@ -68,8 +68,8 @@ def _bounds(rows: Rows) -> Table:
         caption=(
             "Even for a network without training errors, the bound (train error + R + 3 sqrt(log(2/delta) / (2n)), "
             "Mohri et al. 2018, Theorem 3.5) is at least the number in the last column, because R is at least the "
-            f"number before it (with probability {1 - DELTA:.2f} over the signs, by McDiarmid's inequality). "
-            "A bound of 1 or more says nothing."
+            f"number before it (in each row with probability {1 - DELTA:.2f} over the signs, by McDiarmid's "
+            "inequality). A bound of 1 or more says nothing."
         ),
         columns=["network", "data", "n", "draws", "mean correlation", "R is at least", "bound is at least"],
         rows=lines,
@@ -112,7 +112,7 @@ def _title(row: dict[str, Cell]) -> str:
     if row["family"] == "affine":
         return f"affine classifiers in R^{row['d']}"
     if row["family"] == "relu":
-        return f"ReLU network, {row['width']} hidden units, trained"
+        return f"ReLU network of width {row['width']}, trained"
     return names[str(row["family"])]
 
 
@@ -146,7 +146,7 @@ def _dimensions(rows: Rows) -> Table:
     titles: dict[str, list[dict[str, Cell]]] = {}
     for row in rows.where(part="shatter"):
         titles.setdefault(_title(row), []).append(row)
-    for title, some in sorted(titles.items()):
+    for title, some in titles.items():
         found, last = largest_shattered(Rows(some)), max(int(str(row["m"])) for row in some)
         theory, parameters, how = _theory(some[0])
         lines.append([title, parameters, theory, f"at least {found}" if found == last else str(found), last, how])

@@ -86,7 +86,11 @@ def _crop_beats_decay(rows: Rows) -> Outcome:
     for model, some in _named(rows, "inception", "alexnet"):
         crop, decay = (gains(chosen(some), other) for other in (chosen(some, crop=True), chosen(some, decay=True)))
         ahead += [a - b for a, b in zip(crop, decay, strict=True)]
-        words.append(f"{model}: crops {_spread(crop)}, weight decay {_spread(decay)}")
+        # Crops are harder to fit. The reader should see whether training had ended: in the paper it had.
+        fitted = 1 - chosen(some, crop=True).mean("train_error")
+        words.append(
+            f"{model}: crops {_spread(crop)} ({100 * fitted:.1f} % training accuracy), weight decay {_spread(decay)}"
+        )
     if not ahead:
         raise IncompleteError("no network was trained with random crops")
     return Outcome(statistics.fmean(ahead) > standard_error(ahead), f"gains in points of {'; '.join(words)}")
