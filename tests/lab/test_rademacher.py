@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from truerisk.lab import signs
+from truerisk.lab.rademacher import signs
 from truerisk.lab.figure import Figure
 from truerisk.lab.rademacher import EXPERIMENT
 from truerisk.lab.rows import Rows

@@ -8,8 +8,8 @@ import torch
 
 from truerisk.lab.figure import Figure
 from truerisk.lab.regularizers import EXPERIMENT, _network
-from truerisk.lab.regularizers_claims import chosen, gains, standard_error
-from truerisk.lab.regularizers_figures import PUBLISHED
+from truerisk.lab.regularizers.claims import chosen, gains, standard_error
+from truerisk.lab.regularizers.figures import PUBLISHED
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.training.augment import View
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from truerisk.errors import TrueriskError
-from truerisk.lab import shattering
+from truerisk.lab.rademacher import shattering
 
 
 def determinant(rows):

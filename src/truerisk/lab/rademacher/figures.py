@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table
+from truerisk.lab.rademacher.signs import DELTA, proven_complexity, risk_bound
 from truerisk.lab.rows import Rows
-from truerisk.lab.signs import DELTA, proven_complexity, risk_bound
 
 LOWER = "Trained classifiers give a lower estimate of a complexity, never a bound from above."
 

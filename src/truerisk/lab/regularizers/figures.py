@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table
-from truerisk.lab.regularizers_claims import chosen, family, gains, standard_error
+from truerisk.lab.regularizers.claims import chosen, family, gains, standard_error
 from truerisk.lab.rows import IncompleteError, Rows
 
 # Zhang et al. 2017, Table 1 (CIFAR-10): network, crop, weight decay, labels -> training and test accuracy in percent.

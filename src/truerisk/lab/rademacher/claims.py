@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from truerisk.lab.experiment import Claim, Outcome
-from truerisk.lab.rademacher_figures import largest_shattered
+from truerisk.lab.rademacher.figures import largest_shattered
+from truerisk.lab.rademacher.shattering import cover
+from truerisk.lab.rademacher.signs import proven_complexity, risk_bound
 from truerisk.lab.rows import Rows
-from truerisk.lab.shattering import cover
-from truerisk.lab.signs import proven_complexity, risk_bound
 
 ZHANG = "Zhang et al. 2017"
 

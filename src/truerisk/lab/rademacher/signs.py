@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from truerisk.lab.shattering import cover, separable
+from truerisk.lab.rademacher.shattering import cover, separable
 
 DELTA = 0.05
 

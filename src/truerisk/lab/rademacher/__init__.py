@@ -1,7 +1,7 @@
 """Experiment `rademacher`: networks agree with almost any signs, so that complexities of this kind explain nothing.
 
-The estimates come from `truerisk.lab.signs`, the exact decisions about small sets from `truerisk.lab.shattering`;
-claims and figures are in files of their own.
+The estimates are in `signs`, the exact decisions about small sets in `shattering`; claims and figures are in files of
+their own.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import numpy as np
 
 from truerisk.data import Data, centre_crop, whiten_images
 from truerisk.lab.experiment import Experiment, Record, Setting
-from truerisk.lab.rademacher_claims import CLAIMS
-from truerisk.lab.rademacher_figures import figures
-from truerisk.lab.samples import samples
-from truerisk.lab.shattering import (
+from truerisk.lab.rademacher.claims import CLAIMS
+from truerisk.lab.rademacher.figures import figures
+from truerisk.lab.rademacher.shattering import (
     count_affine,
     count_intervals,
     count_nearest,
@@ -27,13 +26,14 @@ from truerisk.lab.shattering import (
     cover,
     separable,
 )
-from truerisk.lab.signs import (
+from truerisk.lab.rademacher.signs import (
     ball_complexity,
     ball_upper,
     draw_signs,
     linear_correlations,
     linear_upper,
 )
+from truerisk.lab.samples import samples
 from truerisk.nets.classics import classic
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import Plan, learn

@@ -11,8 +11,8 @@ from torch import nn
 
 from truerisk.data import random_labels
 from truerisk.lab.experiment import Experiment, Record, Setting
-from truerisk.lab.regularizers_claims import CLAIMS
-from truerisk.lab.regularizers_figures import figures
+from truerisk.lab.regularizers.claims import CLAIMS
+from truerisk.lab.regularizers.figures import figures
 from truerisk.lab.samples import samples
 from truerisk.nets.classics import classic
 from truerisk.seeds import derive, seeded_globals
