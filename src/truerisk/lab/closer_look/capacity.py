@@ -158,7 +158,7 @@ CAPACITY_CLAIMS = (
         "A width that is enough for real data is not enough when some of the training examples are noise.",
         SOURCE,
         "close to the best accuracy with 4096 units on MNIST, but more needed with noise in the data (figure 5)",
-        "at most 1 % below the best test accuracy on real data at the middle width, and 1 point more with noise,",
+        "at most 1 % below the best test accuracy on real data at the middle width, and 1 point more with noise",
         _needs_capacity,
     ),
 )

@@ -30,7 +30,7 @@ _QUICK = {"data": "digits", "n": 1000, "n_test": 600, "net": "mlp", "hidden": [2
           "halve_every": None, "epochs": 80, "every": 2, "radius": 0.1, "search": 20}  # fmt: skip
 _SMOKE = {**_QUICK, "n": 150, "n_test": 100, "hidden": [32], "epochs": 6, "search": 5}
 _MEDIUM = {**_QUICK, "data": "mnist", "n": 2000, "n_test": 1000, "hidden": [512], "epochs": 100, "every": 4}
-_PAPER = {**_QUICK, "data": "cifar10", "n": 50000, "n_test": 10000, "net": "cnn", "hidden": [], "batch": 128,
+_PAPER = {**_QUICK, "data": "cifar-10", "n": 50000, "n_test": 10000, "net": "cnn", "hidden": [], "batch": 128,
           "lr": 0.01, "halve_every": 15, "epochs": 200, "radius": 0.3 / 255 / 0.25, "search": 100}  # fmt: skip
 
 
@@ -165,7 +165,7 @@ CRITICAL_CLAIMS = (
         "With partly random labels, test accuracy is best before the training set is fitted, and falls afterwards.",
         SOURCE,
         "for noise levels 0.2 to 0.8 the best validation accuracy comes before a high training accuracy (figures 7, 8)",
-        "at most 90 % training accuracy at the best test accuracy and a later loss of at least 5 points, in every run,",
+        "at most 90 % training accuracy at the best test accuracy and a later loss of at least 5 points, in every run",
         _patterns_first,
     ),
 )

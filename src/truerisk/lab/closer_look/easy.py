@@ -31,7 +31,7 @@ _QUICK = {"data": "digits", "n": 1000, "n_test": 100, "shown": 1000, "runs": 100
           "lr": 0.05}  # fmt: skip
 _SMOKE = {**_QUICK, "n": 200, "shown": 200, "runs": 10, "hidden": [32, 32]}
 _MEDIUM = {**_QUICK, "data": "mnist", "n": 5000, "runs": 60, "lr": 0.01}
-_PAPER = {**_QUICK, "data": "cifar10", "n": 50000, "hidden": [4096, 4096], "batch": 100, "lr": 0.01}
+_PAPER = {**_QUICK, "data": "cifar-10", "n": 50000, "hidden": [4096, 4096], "batch": 100, "lr": 0.01}
 
 
 def easy_grid(scale: str) -> list[Setting]:
@@ -180,7 +180,7 @@ EASY_CLAIMS = (
         "Under random labels the examples differ more than under random inputs and less than in real data.",
         SOURCE,
         "a curve between the two others; no number",
-        "an increase by a quarter at least, from random inputs to random labels and on to real data,",
+        "an increase by a quarter at least, from random inputs to random labels and on to real data",
         _labels_are_between,
     ),
 )

@@ -17,7 +17,7 @@ from truerisk.seeds import derive
 
 REAL, RAND_X, RAND_Y = "real", "randX", "randY"
 NAMES = {REAL: "real data", RAND_X: "random inputs", RAND_Y: "random labels"}
-CROP = {"cifar10": 28}  # the published networks crop CIFAR-10 by two pixels on each side
+CROP = {"cifar-10": 28}  # the published networks crop CIFAR-10 by two pixels on each side
 
 
 def noisy_samples(

@@ -54,7 +54,7 @@ _BASES = {
     "smoke": {**_QUICK, "n": 100, "n_test": 100, "hidden": [32], "epochs": 4},
     "quick": _QUICK,
     "medium": {**_QUICK, "data": "mnist", "n": 1000, "n_test": 2000, "hidden": [512]},
-    "paper": {**_QUICK, "data": "cifar10", "n": 45000, "n_test": 5000, "net": "cnn", "hidden": [], "batch": 128,
+    "paper": {**_QUICK, "data": "cifar-10", "n": 45000, "n_test": 5000, "net": "cnn", "hidden": [], "batch": 128,
               "lr": 0.01, "halve_every": 15, "radius": 0.3 / 255 / 0.25, "search": 10},
 }  # fmt: skip
 
