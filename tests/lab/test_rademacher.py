@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from truerisk.lab.rademacher import signs
 from truerisk.lab.figure import Figure
-from truerisk.lab.rademacher import EXPERIMENT
+from truerisk.lab.rademacher import EXPERIMENT, signs
 from truerisk.lab.rows import Rows
 
 
