@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from truerisk.errors import TrueriskError
-from truerisk.lab import least_squares, patches
-from truerisk.lab.kernel_interpolation import EXPERIMENT
-from truerisk.lab.kernels import DistanceKernel, choose, fit, median_distance, one_hot
+from truerisk.lab.kernel_interpolation import EXPERIMENT, least_squares, patches
+from truerisk.lab.kernel_interpolation.kernels import DistanceKernel, choose, fit, median_distance, one_hot
+from truerisk.lab.kernel_interpolation.triangle import Triangle
 from truerisk.lab.rows import Rows
-from truerisk.lab.triangle import Triangle
 
 SIZES = (1, 2, 3, 4, 5, 8, 9, 64, 65, 130, 131)
 
@@ -56,7 +55,7 @@ def full(triangle):
 @pytest.mark.parametrize("columns", [1, 2, 3, 64, 512])
 @pytest.mark.parametrize("n", SIZES)
 def test_triangles_agree_with_plain_matrices(monkeypatch, n, columns):
-    monkeypatch.setattr("truerisk.lab.triangle.COLUMNS", columns)
+    monkeypatch.setattr("truerisk.lab.kernel_interpolation.triangle.COLUMNS", columns)
     matrix, generator = positive(n), np.random.default_rng(1)
     triangle = Triangle.of(n, lambda rows, columns: matrix[rows, columns])
     assert np.array_equal(full(triangle), np.tril(matrix) + np.tril(matrix, -1).T)
@@ -76,14 +75,14 @@ def test_triangles_agree_with_plain_matrices(monkeypatch, n, columns):
 
 
 def test_a_triangle_takes_half_the_memory(monkeypatch):
-    monkeypatch.setattr("truerisk.lab.triangle.COLUMNS", 10)
+    monkeypatch.setattr("truerisk.lab.kernel_interpolation.triangle.COLUMNS", 10)
     held = sum(panel.nbytes for panel in Triangle.zeros(1000).panels)
     assert held == 8 * (1000 * 1000 + 1000 * 10) // 2
 
 
 @pytest.mark.parametrize("columns", [1, 3, 512])
 def test_the_first_bad_pivot_is_named(monkeypatch, columns):
-    monkeypatch.setattr("truerisk.lab.triangle.COLUMNS", columns)
+    monkeypatch.setattr("truerisk.lab.kernel_interpolation.triangle.COLUMNS", columns)
     matrix = np.diag([1.0, 2.0, 3.0, 4.0, -1.0, 5.0])
     assert Triangle.of(6, lambda rows, columns: matrix[rows, columns]).factor() == 5
 
@@ -117,7 +116,7 @@ def test_a_duplicate_needs_jitter_and_blocks_do_not_matter(points, monkeypatch):
     found = fit(DistanceKernel("gaussian", 1.7), twice, np.concatenate([targets, targets[:1]]))
     assert found.jitter > 0
     plain = DistanceKernel("laplacian", 1.7).apply(X, X, targets)
-    monkeypatch.setattr("truerisk.lab.kernels.ROWS", 7)
+    monkeypatch.setattr("truerisk.lab.kernel_interpolation.kernels.ROWS", 7)
     assert np.allclose(DistanceKernel("laplacian", 1.7).apply(X, X, targets), plain, rtol=1e-12)
 
 

@@ -8,9 +8,24 @@ import numpy as np
 
 from truerisk.data import Data, corrupt_labels, shuffle
 from truerisk.lab.experiment import Record, Setting
-from truerisk.lab.kernels import Choice, DistanceKernel, Kernel, choose, fit, median_distance, one_hot
-from truerisk.lab.least_squares import linear_fit, min_norm, random_relu, rank_of_gram, sgd, sharpness
-from truerisk.lab.patches import patch_kernel
+from truerisk.lab.kernel_interpolation.kernels import (
+    Choice,
+    DistanceKernel,
+    Kernel,
+    choose,
+    fit,
+    median_distance,
+    one_hot,
+)
+from truerisk.lab.kernel_interpolation.least_squares import (
+    linear_fit,
+    min_norm,
+    random_relu,
+    rank_of_gram,
+    sgd,
+    sharpness,
+)
+from truerisk.lab.kernel_interpolation.patches import patch_kernel
 from truerisk.lab.samples import samples
 from truerisk.seeds import derive
 

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table
-from truerisk.lab.memorizer_runs import LENGTHS
+from truerisk.lab.memorizer.runs import LENGTHS
 from truerisk.lab.rows import Rows
 
 

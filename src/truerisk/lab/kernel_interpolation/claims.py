@@ -147,7 +147,7 @@ CLAIMS = (
         "46 %",
         "46 % with a tolerance of 2 points, for a bandwidth that the paper does not state",
         _near(0.46, 0.02 + 1e-12, "cifar-10", 50_000, "gaussian"),
-        ("medium", "paper"),
+        ("paper",),
     ),
     Claim(
         "cifar-patches",

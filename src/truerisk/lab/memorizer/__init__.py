@@ -8,8 +8,8 @@ from typing import Any
 
 from truerisk.lab.experiment import Claim, Experiment, Outcome, Setting
 from truerisk.lab.figure import percent
-from truerisk.lab.memorizer_figures import figures
-from truerisk.lab.memorizer_runs import task
+from truerisk.lab.memorizer.figures import figures
+from truerisk.lab.memorizer.runs import task
 from truerisk.lab.rows import Rows
 
 THEOREM = "Zhang et al. 2017, Theorem 1"

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.triangle import Triangle
+from truerisk.lab.kernel_interpolation.triangle import Triangle
 
 ROWS = 512  # of a Gram matrix held at a time outside the triangle
 SAMPLE = 1000  # examples whose distances set the unit of bandwidths

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.triangle import Triangle
+from truerisk.lab.kernel_interpolation.triangle import Triangle
 
 SAMPLED = 20_000  # patches that the whitening is computed from
 CONTRAST = 10 / 255**2  # added to a patch's variance, as Coates and Ng do: flat patches stay small
