@@ -11,8 +11,8 @@ from scipy.linalg import solve_triangular
 from torch import nn
 
 from truerisk.errors import TrueriskError
-from truerisk.lab import memorizer_runs
 from truerisk.lab.memorizer import EXPERIMENT
+from truerisk.lab.memorizer import runs as memorizer_runs
 from truerisk.lab.rows import Rows
 from truerisk.nets.memorizer import (
     Memorizer,
