@@ -306,7 +306,7 @@ def test_grids_have_no_duplicates_and_tune_on_training_examples(scale):
 def test_no_test_label_is_used_for_tuning(monkeypatch):
     setting = EXPERIMENT.settings("smoke")[0]
     record = EXPERIMENT.task(setting)
-    from truerisk.lab import kernel_runs
+    from truerisk.lab.kernel_interpolation import runs as kernel_runs
 
     original = kernel_runs.samples
 
