@@ -5,6 +5,7 @@ from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
 from truerisk.nets.classics import CLASSICS, classic, small_alexnet, small_inception
 from truerisk.nets.evaluate import count_errors, margins, precision, predict_labels, wrong_and_close
+from truerisk.nets.memorizer import memorize, memorize_deep
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.nets.weights import load_weights, read_weights
 
@@ -22,6 +23,8 @@ __all__ = [
     "count_errors",
     "load_weights",
     "margins",
+    "memorize",
+    "memorize_deep",
     "mlp",
     "precision",
     "predict_labels",
