@@ -8,7 +8,7 @@ import pytest
 from truerisk.lab.experiment import SCALES
 from truerisk.lab.figure import Figure, Table
 from truerisk.lab.random_labels import EXPERIMENT, LABELS, PIXELS, task, treated
-from truerisk.lab.random_labels_claims import PUBLISHED_PARAMETERS
+from truerisk.lab.random_labels.claims import PUBLISHED_PARAMETERS
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 

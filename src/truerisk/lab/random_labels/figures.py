@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table, percent
-from truerisk.lab.random_labels_claims import (
+from truerisk.lab.random_labels.claims import (
     CHANCE,
     PUBLISHED_ACCURACY,
     SMALL_FACTOR,

@@ -22,8 +22,8 @@ from truerisk.data import (
     whiten_images,
 )
 from truerisk.lab.experiment import Experiment, Record, Setting
-from truerisk.lab.random_labels_claims import CLAIMS
-from truerisk.lab.random_labels_figures import figures
+from truerisk.lab.random_labels.claims import CLAIMS
+from truerisk.lab.random_labels.figures import figures
 from truerisk.lab.samples import samples
 from truerisk.nets import classic
 from truerisk.seeds import derive, seeded_globals
