@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import uuid
 from pathlib import Path
 
 from truerisk.errors import TrueriskError
@@ -11,7 +11,7 @@ from truerisk.errors import TrueriskError
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write under a temporary name beside ``path``, then rename: the whole file, or nothing."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(content)

@@ -10,9 +10,9 @@ from truerisk.errors import TrueriskError
 SETTING, RECORD = {"n": 1, "p": 0.5}, {"error": 0.25, "curve": [1.0, 0.5]}
 
 
-@pytest.fixture(params=["local", "memory", "url"])
+@pytest.fixture(params=["{}", "memory://{}", "file://{}", "{}/o [1]*", "memory://{}/o [1]*"])
 def store(request, tmp_path):
-    return Store({"local": tmp_path, "memory": f"memory://{tmp_path}", "url": f"file://{tmp_path}"}[request.param])
+    return Store(request.param.format(tmp_path))
 
 
 def test_what_is_saved_is_found(store):
@@ -30,9 +30,9 @@ def test_pages_and_lists(store):
     store.write("e/quick.json", b"{}")
     store.write("e/quick.json", b"[]")  # over the old one
     store.save("e", "k", SETTING, RECORD, seconds=1.0)
-    assert store.glob("*/*.json") == ["e/quick.json"]
+    assert store.pages(".json") == ["e/quick.json"]
     assert store.read(["e/quick.json", "e/none.json"]) == {"e/quick.json": b"[]"}
-    assert not [name for name in store.glob("*/*") if "tmp" in name]
+    assert store.pages("tmp") == []
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,12 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(TrueriskError, match="cannot be written"):
         Store(tmp_path / "file" / "below").save("e", "k", SETTING, RECORD, seconds=1.0)
+    with pytest.raises(TrueriskError, match="cannot be written"):
+        Store(tmp_path / "file" / "below").check()
     with pytest.raises(TrueriskError, match="nothing can be stored"):
         Store("nosuchprotocol://x")
+
+
+def test_the_check_leaves_nothing_behind(tmp_path):
+    Store(tmp_path / "new").check()
+    assert list((tmp_path / "new").iterdir()) == []

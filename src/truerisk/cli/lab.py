@@ -66,6 +66,7 @@ def run(
         extra(module)
     progress.enable(not quiet)
     store = Store(out)
+    store.check()
     results: list[Result] = []
     pages: list[str] = []
     with Engine(engine, workers) as opened:

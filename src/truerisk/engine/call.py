@@ -6,6 +6,10 @@ record inline, in a local process and on a cluster.
 
 from __future__ import annotations
 
+import contextlib
+import json
+import platform
+import sys
 import threading
 import time
 import traceback
@@ -26,7 +30,7 @@ Task = Callable[[dict[str, Any]], dict[str, Any]]
 THREADS = "threads"  # a setting may ask for more than one: its rounding, so its result, may depend on the number
 
 # Seeds and thread numbers are global to a process. A Dask worker may run several tasks in one; they take turns.
-_turn = threading.Lock()
+_turn = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -44,25 +48,31 @@ def call(task: Task, setting: dict[str, Any], code: str) -> Answer:
     with _turn:
         start = time.perf_counter()
         try:
-            here = fingerprint(task)
-            if here != code:
-                raise TrueriskError("this worker has other code of the experiment; install the same truerisk there.")
+            if fingerprint(task) != code:
+                raise TrueriskError(
+                    "this worker has other code of the experiment; install the same truerisk and Python there "
+                    f"(Python {platform.python_version()} runs here)."
+                )
+            prepare = getattr(task, "prepare", None)
+            if prepare is not None:  # what runs at import must not use up the task's own random numbers
+                prepare()
             with _threads(int(setting.get(THREADS, 1))), seeded_globals(derive(0, canonical(setting))), _silence():
-                record = task(dict(setting))
-            _check(setting, record)
-        except Exception as error:
+                record = _checked(setting, task(dict(setting)))
+        except (Exception, SystemExit) as error:
             line = f"{type(error).__name__}: {error}" if not isinstance(error, TrueriskError) else str(error)
             return Answer(None, time.perf_counter() - start, " ".join(line.split()), traceback.format_exc())
         return Answer(record, time.perf_counter() - start)
 
 
-def _check(setting: dict[str, Any], record: Any) -> None:
+def _checked(setting: dict[str, Any], record: Any) -> dict[str, Any]:
+    """The record as it will be read back."""
     if not isinstance(record, dict):
         raise TrueriskError(f"the task returned a {type(record).__name__}; return a dict.")
-    canonical(record)
+    plain: dict[str, Any] = json.loads(canonical(record))
     both = sorted(setting.keys() & record.keys())
     if both:
         raise TrueriskError(f"the record repeats names of its setting ({', '.join(both)}); choose others.")
+    return {name: plain[name] for name in record}  # in its own order
 
 
 @contextmanager
@@ -91,6 +101,6 @@ def _libraries() -> Any:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """No progress from inside a task: the engine shows its own."""
-    with progress.silent():
+    """No progress from inside a task, as the engine shows its own; what it prints goes to standard error."""
+    with progress.silent(), contextlib.redirect_stdout(sys.stderr):
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -61,6 +62,12 @@ class Engine:
             self._executor = self._open()
         return self._executor.submit(fn, *args)
 
+    def trouble(self) -> str:
+        """What keeps tasks from running, for people who wait."""
+        if self._client is None or self._client.scheduler_info()["workers"]:
+            return ""
+        return "; no worker is connected to the scheduler"
+
     def close(self) -> None:
         """Stop the workers; tasks that still run are given up."""
         executor, client = self._executor, self._client
@@ -90,6 +97,8 @@ def _connect(address: str) -> Any:
         from distributed import Client
     except ImportError as error:
         raise TrueriskError("a Dask cluster needs the extra [cluster]: pip install 'truerisk[cluster]'.") from error
+    for name in ("distributed.client", "distributed.utils"):  # a lost scheduler is told in one sentence
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         return Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -111,7 +111,7 @@ class _Run:
                 broken = any(_broken(future) for future in finished)
                 if broken:  # all that ran beside it are lost too; they say so one after the other
                     finished, _ = wait(running)
-                for future in finished:
+                for future in sorted(finished, key=Future.cancelled):  # what has arrived is kept first
                     name = running.pop(future)
                     if self._settle(name, future):
                         step = round(min(left, cost[name] * unit))
@@ -121,7 +121,7 @@ class _Run:
                         waiting.appendleft(name)
                 if broken:
                     self.engine.close()  # the next task opens a new pool
-                advance(0, note=f"{len(self.done)} of {len(self.settings)} runs")
+                advance(0, note=f"{len(self.done)} of {len(self.settings)} runs{self.engine.trouble()}")
 
     def _hand_over(self, waiting: deque[str], running: dict[Future[Answer], str]) -> None:
         """Give the engine its fill. A task whose process died runs alone: if it dies again, it is to blame."""

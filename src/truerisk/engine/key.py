@@ -19,7 +19,8 @@ def canonical(value: Any) -> str:
     """
     try:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
+        text.encode()  # half a surrogate pair is no text
+    except (TypeError, ValueError, RecursionError) as error:
         raise TrueriskError(f"settings and records must be plain, finite JSON values: {_offender(value)}.") from error
     if json.loads(text) != value:  # numeric keys, for one, come back as text
         raise TrueriskError("settings and records must be plain JSON: use text as keys and lists instead of tuples.")
@@ -47,6 +48,8 @@ def _offender(value: Any, where: str = "") -> str:
         parts = enumerate(value)
     elif isinstance(value, float) and not math.isfinite(value):
         return f"{where or 'it'} is {value}; use None where there is no number"
+    elif isinstance(value, str) and not value.isascii() and value != value.encode(errors="ignore").decode():
+        return f"{where or 'it'} is no valid text"
     elif value is None or isinstance(value, str | int | float):
         return ""
     else:

@@ -38,14 +38,13 @@ class Store:
 
     def find(self, experiment: str, wanted: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """The stored entries of these keys; ``wanted`` maps a key to its setting. Damaged files count as absent."""
-        there = self._names(experiment)
+        there = self._list(f"{experiment}/{RECORDS}")
         paths = {key: self._path(experiment, key) for key in wanted if f"{key}.json" in there}
         if not paths:
             return {}
-        contents = self.files.cat(list(paths.values()), on_error="return")
         entries = {}
         for key, path in paths.items():
-            entry = _entry(contents.get(path))
+            entry = _entry(self._content(path))
             if entry is not None and entry["setting"] == wanted[key]:
                 entries[key] = entry
         return entries
@@ -65,42 +64,72 @@ class Store:
             write_atomically(Path(path), content)
             return path
         folder, _, last = path.rpartition("/")
-        temporary = f"{folder}/.{last}.{uuid.uuid4().hex}.tmp"
+        temporary = f"{folder}/{self._temporary(last)}"
         try:
             self.files.makedirs(folder, exist_ok=True)
             self.files.pipe_file(temporary, content)
-            self.files.mv(temporary, path)
-        except OSError as error:
-            raise TrueriskError(f"{self.out}/{name} cannot be written ({error}); choose another place.") from error
+            self.files.cp_file(temporary, path)  # `mv` would take brackets in a path for a pattern
+            self.files.rm_file(temporary)
+        except Exception as error:  # each file system has errors of its own
+            raise TrueriskError(
+                f"{self.out}/{name} cannot be written ({_line(error)}); choose another --out."
+            ) from error
         return str(self.files.unstrip_protocol(path))
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         """The contents of those files below the root that exist."""
-        paths = {f"{self.root}/{name}": name for name in names}
-        contents = self.files.cat(list(paths), on_error="omit") if paths else {}
-        return {paths[path]: content for path, content in contents.items() if path in paths}
+        contents = {name: self._content(f"{self.root}/{name}") for name in names}
+        return {name: content for name, content in contents.items() if content is not None}
 
-    def glob(self, pattern: str) -> list[str]:
-        """Names below the root that match, in order."""
-        found = self.files.glob(f"{self.root}/{pattern}")
-        return sorted(str(path)[len(self.root) + 1 :] for path in found)
+    def pages(self, ending: str) -> list[str]:
+        """Names of files in the experiments' folders that end so, in order: ``memorizer/quick.json``."""
+        found = [f"{folder}/{name}" for folder in self._list("") for name in self._list(folder)]
+        return sorted(name for name in found if name.endswith(ending))
+
+    def check(self) -> None:
+        """Refuse a place that cannot be written, before hours are spent on computing for it."""
+        probe = f"{self.root}/{self._temporary('probe')}"
+        try:
+            self.files.makedirs(self.root, exist_ok=True)
+            self.files.pipe_file(probe, b"")
+            self.files.rm_file(probe)
+        except Exception as error:  # each file system has errors of its own
+            raise TrueriskError(f"{self.out} cannot be written ({_line(error)}); choose another --out.") from error
 
     def _path(self, experiment: str, key: str) -> str:
         return f"{self.root}/{experiment}/{RECORDS}/{key}.json"
 
-    def _names(self, experiment: str) -> set[str]:
-        folder = f"{self.root}/{experiment}/{RECORDS}"
+    def _list(self, below: str) -> set[str]:
+        """The names in a folder; none if it is not there, or is no folder."""
+        folder = f"{self.root}/{below}".rstrip("/")
         try:
             self.files.invalidate_cache(folder)
-            return {str(path).rpartition("/")[2] for path in self.files.ls(folder, detail=False)}
-        except FileNotFoundError:
+            names = {str(path).rstrip("/").rpartition("/")[2] for path in self.files.ls(folder, detail=False)}
+        except (FileNotFoundError, NotADirectoryError):
             return set()
-        except OSError as error:
-            raise TrueriskError(f"{self.out} cannot be read ({error}); choose another place with --out.") from error
+        except Exception as error:
+            raise TrueriskError(f"{self.out} cannot be read ({_line(error)}); choose another --out.") from error
+        return names - {folder.rpartition("/")[2]}
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return bytes(self.files.cat_file(path))
+        except (FileNotFoundError, IsADirectoryError):
+            return None
+        except Exception as error:
+            raise TrueriskError(f"{path} cannot be read ({_line(error)}); choose another --out.") from error
+
+    @staticmethod
+    def _temporary(name: str) -> str:
+        return f".{name}.{uuid.uuid4().hex}.tmp"
 
     def _protocols(self) -> tuple[str, ...]:
         protocol = self.files.protocol
         return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def _entry(content: Any) -> dict[str, Any] | None:
@@ -108,7 +137,7 @@ def _entry(content: Any) -> dict[str, Any] | None:
     try:
         entry = json.loads(content)
         whole = entry["sha256"] == _digest({k: v for k, v in entry.items() if k != "sha256"})
-    except (TypeError, ValueError, KeyError, TrueriskError):
+    except (TypeError, ValueError, KeyError, RecursionError, TrueriskError):
         return None
     return entry if whole else None
 

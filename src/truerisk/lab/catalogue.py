@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import sys
 import types
 from dataclasses import dataclass, replace
@@ -58,6 +59,10 @@ class FileTask:
         record: dict[str, Any] = _executed(self.name, self.source).task(setting)
         return record
 
+    def prepare(self) -> None:
+        """Execute the file, so that its task finds everything in place."""
+        _executed(self.name, self.source)
+
 
 def _from_file(path: Path) -> Experiment:
     try:
@@ -73,10 +78,11 @@ def _from_file(path: Path) -> Experiment:
 
 @cache
 def _executed(name: str, source: str) -> Experiment:
-    module = types.ModuleType(f"truerisk_lab_file_{name}")
+    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    module = types.ModuleType(f"truerisk_lab_file_{name}_{digest}")
     sys.modules[module.__name__] = module  # classes look up the module they were defined in
     try:
-        exec(compile(source, f"{name}.py", "exec"), module.__dict__)
+        exec(compile(source, f"{name}.py", "exec", dont_inherit=True), module.__dict__)
     except Exception as error:
         raise TrueriskError(f"{name}.py does not run: {type(error).__name__}: {error}") from error
     found = getattr(module, VARIABLE, None)

@@ -115,4 +115,6 @@ def _verdict(claim: Claim, rows: Rows) -> Verdict:
         outcome = claim.check(rows)
     except IncompleteError as error:
         return Verdict(claim, "not checked", str(error))
+    except Exception as error:  # hours of computing must not be lost over a slip in a claim
+        return Verdict(claim, "not checked", f"the check itself failed ({type(error).__name__}: {error})")
     return Verdict(claim, "seen again" if outcome.seen else "not seen again", outcome.measured)

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from truerisk.engine import canonical
 from truerisk.errors import TrueriskError
 
 Row = Mapping[str, Any]
@@ -19,7 +20,8 @@ class Rows:
     """Finished runs, one flat mapping each (setting and record together), and the settings that are missing.
 
     A number asked of rows that lack a planned run raises `IncompleteError`: a claim about all runs must not be
-    found true because those that would refute it failed.
+    found true because those that would refute it failed. So does one asked of a run that diverged (a record may say
+    so in a field ``diverged``): its steps and errors mean nothing.
 
     >>> rows = Rows([{"p": 0, "error": 0.1}, {"p": 1, "error": 0.9}, {"p": 1, "error": 0.8}])
     >>> rows.where(p=1).max("error")
@@ -54,15 +56,14 @@ class Rows:
 
     def groups(self, *names: str) -> Iterator[tuple[tuple[Any, ...], Rows]]:
         """The rows divided by the values of these fields of the setting, in order of first appearance."""
-        keys = dict.fromkeys(
-            tuple(row[name] for name in names) for row in [*self.present, *self.missing] if all(n in row for n in names)
-        )
-        for key in keys:
-            yield key, self.where(**dict(zip(names, key, strict=True)))
+        present, missing = ([(_key(row, names), row) for row in rows] for rows in (self.present, self.missing))
+        found = {key: tuple(row[name] for name in names) for key, row in [*present, *missing] if key}
+        for key, values in found.items():
+            yield values, Rows((row for k, row in present if k == key), (row for k, row in missing if k == key))
 
     def values(self, name: str) -> list[Any]:
         """The different values of a field, in order of first appearance; for figures, so gaps are allowed."""
-        return list(dict.fromkeys(row[name] for row in self.present if name in row))
+        return list({canonical(row[name]): row[name] for row in self.present if name in row}.values())
 
     def column(self, name: str) -> list[Any]:
         """A field of every row."""
@@ -96,7 +97,17 @@ class Rows:
             raise IncompleteError(f"{len(self.missing)} of {total} runs {are} missing ({first})")
         if not self.present:
             raise IncompleteError(f"no run of this scale says anything about {name}")
+        wild = [row for row in self.present if row.get("diverged")]
+        if wild:
+            first = ", ".join(f"{k}={v}" for k, v in wild[0].items() if isinstance(v, str | int | float))
+            raise IncompleteError(f"{len(wild)} of {total} runs diverged ({first})")
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    return value in wanted if isinstance(wanted, list | tuple | set) else bool(value == wanted)
+    """Equal, or among several; a value may itself be a list, such as the widths of layers."""
+    return bool(value == wanted) or (isinstance(wanted, list | tuple | set) and any(value == one for one in wanted))
+
+
+def _key(row: Row, names: tuple[str, ...]) -> str:
+    """One text for the values of these fields; empty where one is not there."""
+    return canonical([row[name] for name in names]) if all(name in row for name in names) else ""

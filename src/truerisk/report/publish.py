@@ -31,14 +31,29 @@ def summaries(store: Store) -> list[dict[str, Any]]:
     A smoke run says only that the program works; it is left out where the experiment was also run for real.
     """
     found = []
-    for name, content in store.read(store.glob("*/*.json")).items():
+    for name, content in store.read(store.pages(".json")).items():
         try:
             summary = json.loads(content)
-        except ValueError:  # not ours
+        except (ValueError, RecursionError):
             continue
-        if isinstance(summary, dict) and {"name", "scale", "claims"} <= summary.keys():
+        if is_summary(summary):
             found.append({**summary, "page": f"{name.removesuffix('.json')}.html"})
     real = {summary["name"] for summary in found if summary["scale"] != "smoke"}
     found = [summary for summary in found if summary["scale"] != "smoke" or summary["name"] not in real]
     order = {name: place for place, name in enumerate(names())}
     return sorted(found, key=lambda s: (order.get(s["name"], len(order)), s["name"], s["scale"]))
+
+
+def is_summary(value: Any) -> bool:
+    """Whether this is what `Result.summary` makes: other files may lie in the same folders."""
+    words = ("name", "title", "about", "scale")
+    counts = ("runs", "missing", "seen", "not_seen", "not_checked")
+    parts = ("statement", "source", "verdict", "plain")
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(name), str) for name in words)
+        and all(isinstance(value.get(name), int) for name in counts)
+        and isinstance(value.get("seconds"), int | float)
+        and isinstance(value.get("claims"), list)
+        and all(isinstance(c, dict) and all(isinstance(c.get(p), str) for p in parts) for c in value["claims"])
+    )
