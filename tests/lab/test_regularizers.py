@@ -180,7 +180,8 @@ def test_a_scale_without_inception_says_so():
 def test_smoke_verdicts_and_figures(rows):
     found = words(rows, "smoke")
     assert set(found) == {claim.name for claim in EXPERIMENT.claims}
-    assert "not checked" not in found.values()
+    # two epochs fit no random labels, so nothing is said about what keeps AlexNet from it
+    assert [name for name, word in found.items() if word == "not checked"] == ["alexnet-decay-fails"]
     exhibits = {e.name: e for e in EXPERIMENT.figures(rows)}
     assert len(exhibits) == 4
     for exhibit in exhibits.values():

@@ -14,7 +14,7 @@ from truerisk.lab.closer_look.networks import build, plan_of
 from truerisk.lab.closer_look.noise import NAMES, RAND_X, RAND_Y, REAL, noisy_samples
 from truerisk.lab.experiment import Claim, Outcome, Record, Setting
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Table, percent
-from truerisk.lab.rows import Rows
+from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.seeds import derive
 from truerisk.training.learn import learn
 
@@ -98,7 +98,9 @@ def _slower(rows: Rows, noise: str, field: str) -> tuple[float, bool]:
     some = rows.where(part=PART, noise=noise, level=level, **({"n": n} if field == "width" else {"width": width}))
     ends = sorted(some.values(field))
     hard, easy = (ends[0], ends[-1]) if field == "width" else (ends[-1], ends[0])
-    (long, reached), (short, _) = (steps_to_fit(some.where(**{field: end})) for end in (hard, easy))
+    (long, reached), (short, started) = (steps_to_fit(some.where(**{field: end})) for end in (hard, easy))
+    if not started:
+        raise IncompleteError(f"{NAMES[noise]} were not fitted even at {field} = {easy}")
     return long / short, not reached
 
 

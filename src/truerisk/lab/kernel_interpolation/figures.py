@@ -44,10 +44,10 @@ def _error_figure(rows: Rows) -> Figure:
         "errors",
         "Test error of kernel interpolation, by label noise",
         "Each label was replaced with the given probability by a random class; test labels are true. Without a ridge "
-        "all training labels are fitted, the wrong ones too. Compare the kernels, each with and without a ridge: at "
-        "the left edge, where labels are true, and to the right, where fitting them all means fitting noise. Bands "
-        "span the seeds. At noise the bandwidth without ridge comes from true labels or, where it says so, from the "
-        "noisy ones; the ridge and its bandwidth come from the noisy ones.",
+        "the system asks for all training labels, the wrong ones too. Compare the kernels, each with and without a "
+        "ridge: at the left edge, where labels are true, and to the right, where fitting them all means fitting noise. "
+        "Bands span the seeds. At noise the bandwidth without ridge comes from true labels or, where it says so, from "
+        "the noisy ones; the ridge and its bandwidth come from the noisy ones.",
         marks,
         Axis("noise", "labels replaced", percent=True),
         Axis("error", "test error", percent=True, zero=True),

@@ -94,6 +94,7 @@ def fit(kernel: Kernel, X: np.ndarray, targets: np.ndarray, ridge: float = 0.0) 
         triangle.add_to_diagonal(ridge + jitter)
         if triangle.factor() == 0:
             break
+        triangle.panels.clear()  # before the next one is built: two may not fit into memory
     else:
         raise TrueriskError(
             f"the Gram matrix of {n} examples is singular even with {JITTERS[-1]} on its diagonal; use a smaller "

@@ -73,7 +73,7 @@ def _generalization(rows: Rows) -> Figure:
             marks.append({"case": case, "n": key["n"], "who": who, "error": error})
     return Figure(
         "test-errors",
-        "Fitting is not learning",
+        "Is fitting the same as learning?",
         "The test error of the network beside that of the nearest neighbour, which fits all training labels too. "
         "Where labels are true, compare the two: both memorize, but similar inputs get similar answers from only one "
         "of them. Where labels are random, nothing can be learned.",
@@ -90,7 +90,9 @@ def _generalization(rows: Rows) -> Figure:
 def _fragility(rows: Rows) -> Figure:
     marks: list[dict[str, Cell]] = []
     fields = {"layers": 1, "precision": "float64", "kinks": "points", "labels": "random"}
-    largest = {data: max(row["n"] for row in rows.where(data=data, **fields)) for data in rows.values("data")}
+    largest = {
+        data: max((row["n"] for row in rows.where(data=data, **fields)), default=None) for data in rows.values("data")
+    }
     for key, some in _present(rows, "data", "n", **fields):
         if key["n"] != largest[key["data"]]:
             continue

@@ -58,8 +58,8 @@ def _times(rows: Rows) -> Figure:
         caption=(
             "Updates until all training examples are right, divided by those for true labels (mean over seeds). Each "
             "label is replaced by a random class with the probability on the horizontal axis. A run that had not "
-            "fitted everything in its last epoch counts with all its updates. The paper saw a smooth rise by a small "
-            "factor on 50,000 colour images; easy data, whose true labels are fitted at once, give larger factors."
+            "fitted everything in its last epoch counts with all its updates. Look for a smooth rise by a small "
+            "factor, which the paper saw on 50,000 colour images."
         ),
         rows=points,
         x=Axis("p", "probability of corruption", zero=True),
@@ -82,10 +82,9 @@ def _test_errors(rows: Rows) -> Figure:
         name="test-error",
         title="Test error against corruption",
         caption=(
-            "Error on new images with true labels, for networks whose training error is (nearly) zero throughout; "
+            "Error on new images with true labels, of networks that were trained until their own labels were fitted; "
             "mean, smallest and largest over seeds. Nothing but the labels tells the left end from the right one: "
-            "size, training and training error are the same, and yet one network knows something and the other knows "
-            "nothing."
+            "network, size and training are the same. Look how much of the test error that leaves open."
         ),
         rows=points,
         x=Axis("p", "probability of corruption", zero=True),
