@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import math
 import sys
 import textwrap
 
@@ -96,6 +97,37 @@ def test_decorators_and_defaults_count():
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        ("def f():\n    return 1\nf = cache(f)\ndef task(s):\n    return f()", "return 1", "return 2"),
+        ("X = 1\nX += 1\ndef task(s):\n    return X", "X = 1", "X = 5"),
+        ("def n():\n    return 1\nS = [n for n in (1, 2)]\ndef task(s):\n    return n()", "return 1", "return 2"),
+        ("T = {}\nT['a'] = 1\ndef task(s):\n    return T", "= 1", "= 2"),
+        ("T = {}\nT.update(a=1)\ndef task(s):\n    return T", "a=1", "a=2"),
+        ("class P:\n    lr = 0\nP.lr = 1\ndef task(s):\n    return P.lr", "lr = 1", "lr = 2"),
+        ("import torch\ntorch.set_default_dtype(1)\ndef task(s):\n    return 0", "(1)", "(2)"),
+        (
+            "ALL = []\ndef register(f):\n    ALL.append(f)\n@register\ndef one():\n    return 1\n"
+            "def task(s):\n    return ALL[0]()",
+            "return 1",
+            "return 2",
+        ),
+        ("from b import f as x, g as y\ndef task(s):\n    return x()", "f as x, g as y", "g as x, f as y"),
+        ("if True:\n    from b import f\nelse:\n    f = 1\ndef task(s):\n    return f", "from b", "from c"),
+        ("def task(s):\n    from b import f\n    return f()", "from b", "from c"),
+    ],
+)
+def test_changes_behind_a_name_count(source, old, new):
+    assert source.count(old) == 1
+    assert hash_code(source, "task") != hash_code(source.replace(old, new), "task")
+
+
+def test_a_task_from_elsewhere_is_refused():
+    with pytest.raises(TrueriskError, match="is not defined where the experiment is"):
+        hash_code("from other import task", "run")
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A package with an experiment, a module beside it, and a library elsewhere."""
@@ -124,6 +156,7 @@ def package(tmp_path, monkeypatch):
         return fingerprint(importlib.import_module("lab_of_test.experiment").task)
 
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("truerisk.engine.version.START", math.inf)  # these files are written after it
     yield write
     code_of.cache_clear()
     for name in [name for name in sys.modules if name.startswith(("lab_of_test", "library_of_test"))]:
@@ -149,3 +182,43 @@ def test_a_task_that_is_no_function_is_refused():
         fingerprint(functools.partial(print, 1))
     with pytest.raises(TrueriskError, match="no function at the top"):
         fingerprint(lambda setting: {})
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "from .beside import used\ndef task(s):\n    return used()\n",
+        "from . import beside\ndef task(s):\n    return beside.used()\n",
+        "import lab_of_test.beside\ndef task(s):\n    return lab_of_test.beside.used()\n",
+        "import lab_of_test.beside as b\ndef task(s):\n    return b.used()\n",
+        "def task(s):\n    from lab_of_test.beside import used\n    return used()\n",
+        "if True:\n    from lab_of_test.beside import used\ndef task(s):\n    return used()\n",
+        "from lab_of_test.between import used\ndef task(s):\n    return used()\n",
+        "from lab_of_test import between\ndef task(s):\n    return between.used()\n",
+    ],
+)
+def test_every_way_to_import_from_beside_is_followed(package, how):
+    beside = "SIZE = {}\ndef used():\n    return SIZE\n"
+    between = "from lab_of_test.beside import used\n"
+    first = package(experiment=how, beside=beside.format(1), between=between)
+    assert package(experiment=how, beside=beside.format(1), between=between) == first
+    assert package(experiment=how, beside=beside.format(2), between=between) != first
+
+
+def test_the_same_name_in_two_modules_is_told_apart(package):
+    how = "from lab_of_test.{} import f as x\nfrom lab_of_test.{} import f as y\ndef task(s):\n    return x() - y()\n"
+    files = {"b": "def f():\n    return 1\n", "c": "def f():\n    return 2\n"}
+    assert package(experiment=how.format("b", "c"), **files) != package(experiment=how.format("c", "b"), **files)
+
+
+def test_stars_are_refused(package):
+    with pytest.raises(TrueriskError, match="import names"):
+        package(experiment="from lab_of_test.beside import *\ndef task(s):\n    return used()\n")
+
+
+def test_code_that_changed_under_a_running_process_is_refused(package, monkeypatch):
+    package()
+    code_of.cache_clear()
+    monkeypatch.setattr("truerisk.engine.version.START", 0.0)
+    with pytest.raises(TrueriskError, match="was changed while this process runs"):
+        fingerprint(sys.modules["lab_of_test.experiment"].task)

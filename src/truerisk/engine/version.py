@@ -1,9 +1,10 @@
 """The version of a task: a hash of its own code, so that a result is never taken for that of another program.
 
 The hash covers the task and, step by step, whatever it uses from its own module and from other modules of the same
-package (``truerisk.lab``): functions, classes, constants, imports. Comments, docstrings, types, layout and all that the
-task does not use (claims, figures, other experiments) leave it as it is. So does a change elsewhere, in a library say;
-an experiment that needs to notice one raises its ``version``.
+package (``truerisk.lab``): functions, classes, constants, imports, and statements at the top of those modules that may
+change any of them. Comments, docstrings, types, layout and all that the task does not use (claims, figures, other
+experiments) leave it as it is. So does a change elsewhere, in a library say; an experiment that needs to notice one
+raises its ``version``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import ast
 import copy
 import hashlib
 import importlib.util
+import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +25,12 @@ from truerisk.errors import TrueriskError
 
 DEPTH = 2  # how much of a module's dotted name says where it belongs: truerisk.lab
 LENGTH = 16  # hexadecimal digits: two programs collide with probability 2^-64
+EVERY = "*"  # in a table of definitions: what counts for every name of the module
+START = time.time()  # code that was changed later may not be the code that runs
+
+Table = dict[str, list[ast.stmt]]  # what gives each name of a module its meaning
+Place = tuple[str, str]  # a module and a name in it
+Piece = str | Place  # code, or the place that an import leads to
 
 
 def fingerprint(task: Callable[..., Any]) -> str:
@@ -49,34 +59,85 @@ def code_of(module: str, name: str) -> str:
 def hash_code(source: str, name: str, module: str = "") -> str:
     """As `code_of`, for a given text; without a module, imports are not followed."""
     package = ".".join(module.split(".")[:-1][:DEPTH])
-    tables = {module: _definitions(source)}
-    waiting, pieces = [(module, name)], {}
+    tables = {module: definitions(source)}
+    if name not in tables[module]:
+        raise TrueriskError(f"the task {name} is not defined where the experiment is; define it there with def.")
+    waiting: list[Place] = [(module, name)]
+    pieces: dict[Place, list[Piece]] = {}
     while waiting:
         where, wanted = waiting.pop()
-        if (where, wanted) in pieces:
-            continue
         if where not in tables:
-            tables[where] = _definitions(_source(where))
-        node = tables[where].get(wanted)
-        if node is None:  # a builtin or an argument; or a module beside, which counts as a whole
-            if where != module and _is_module(where, wanted):
-                pieces[where, wanted] = ast.unparse(ast.parse(_source(f"{where}.{wanted}")))
+            tables[where] = definitions(_source(where))
+        if (where, wanted) in pieces or wanted not in tables[where]:  # a builtin, an argument, a local name
             continue
-        imported = _imported(node, package)
-        pieces[where, wanted] = "" if imported else ast.unparse(_bare(node))
-        waiting += [imported] if imported else [(where, used) for used in _names(node)]
-    # Without the modules' names: moving code within the package changes nothing.
-    text = "\n".join(sorted(f"{wanted}\n{code}" for (_, wanted), code in pieces.items() if code))
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+        found = pieces[where, wanted] = []
+        waiting.append((where, EVERY))
+        for node in tables[where][wanted]:
+            targets = _targets(node, where, package)
+            if isinstance(node, ast.Import | ast.ImportFrom) and targets:
+                found += targets
+            else:
+                found.append(ast.unparse(_bare(node)))
+                waiting += [(where, used) for used in _names(node)]
+            waiting += [place for target in targets for place in _whole(target, tables)]
+    return hashlib.sha256(_text(pieces).encode()).hexdigest()[:LENGTH]
 
 
-def _definitions(source: str) -> dict[str, ast.stmt]:
-    """The statement at the top of a module that gives each name its meaning (the last one, if there are several)."""
-    table: dict[str, ast.stmt] = {}
+def _text(pieces: dict[Place, list[Piece]]) -> str:
+    """All pieces in order. Modules are named only where two define the same name: code may move within the package."""
+    count = Counter(name for _, name in pieces)
+
+    def label(place: Place) -> str:
+        return place[1] if count[place[1]] == 1 else ".".join(place)
+
+    lines = [
+        f"{label(place)}\n{piece if isinstance(piece, str) else f'from {label(piece)}'}"
+        for place, found in pieces.items()
+        for piece in found
+    ]
+    return "\n".join(sorted(lines))
+
+
+def definitions(source: str) -> Table:
+    """For each name at the top of a module, all statements there that give it a meaning or change it.
+
+    Calls (``TABLE.update(...)``) and functions behind a decorator of the module's own (``@register``) may change
+    anything: they stand under `EVERY`.
+    """
+    table: Table = {}
     for statement in ast.parse(source).body:
-        for name in _bound(statement):
-            table[name] = _alone(statement, name)
+        if isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.Constant):
+            table.setdefault(EVERY, []).append(statement)
+        for name in dict.fromkeys(_bound(statement)):
+            table.setdefault(name, []).append(_alone(statement, name))
+    for name, statements in list(table.items()):
+        for node in statements:
+            decorators = getattr(node, "decorator_list", [])
+            if name != EVERY and any(_defined(base, table) for d in decorators for base in _names(d)):
+                table.setdefault(EVERY, []).append(node)
     return table
+
+
+def _defined(name: str, table: Table) -> bool:
+    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in table.get(name, []))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """The names that a statement gives a meaning, or that it changes: not those inside functions and comprehensions."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name.partition(".")[0]
+    elif isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Store | ast.Del):
+            yield node.id
+    elif isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node.ctx, ast.Store | ast.Del):
+            yield from _names(node.value)
+    elif not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        for part in ast.iter_child_nodes(node):
+            yield from _bound(part)
 
 
 def _alone(statement: ast.stmt, name: str) -> ast.stmt:
@@ -88,27 +149,39 @@ def _alone(statement: ast.stmt, name: str) -> ast.stmt:
     return statement
 
 
-def _bound(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield statement.name
-    elif isinstance(statement, ast.Import | ast.ImportFrom):
-        for alias in statement.names:
-            yield alias.asname or alias.name.partition(".")[0]
-    else:  # an assignment, or a block around some
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield node.id
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-                yield node.name
+def _targets(node: ast.AST, where: str, package: str) -> list[Place]:
+    """The places inside the package that imports in this statement lead to; `EVERY` for a whole module."""
+    found: list[Place] = []
+    for part in ast.walk(node) if package else ():
+        if isinstance(part, ast.Import):
+            found += [(alias.name, EVERY) for alias in part.names if _inside(alias.name, package)]
+        elif isinstance(part, ast.ImportFrom):
+            module = "." * part.level + (part.module or "")
+            if part.level:
+                module = importlib.util.resolve_name(module, where if _is_package(where) else where.rpartition(".")[0])
+            if _inside(module, package):
+                found += [_place(module, alias.name, where) for alias in part.names]
+    return found
 
 
-def _imported(node: ast.stmt, package: str) -> tuple[str, str] | None:
-    """(module, name) where the statement imports a name from a module of the package itself."""
-    if not isinstance(node, ast.ImportFrom) or not package or node.level:
-        return None
-    if node.module is None or not (node.module == package or node.module.startswith(f"{package}.")):
-        return None
-    return node.module, node.names[0].name
+def _place(module: str, name: str, where: str) -> Place:
+    if name == "*":
+        raise TrueriskError(f"{where} imports * from {module}, so the version of its code is unknown; import names.")
+    return (f"{module}.{name}", EVERY) if _is_module(module, name) else (module, name)
+
+
+def _whole(target: Place, tables: dict[str, Table]) -> list[Place]:
+    """A place itself, or all names of a module."""
+    module, name = target
+    if name != EVERY:
+        return [target]
+    if module not in tables:
+        tables[module] = definitions(_source(module))
+    return [(module, each) for each in tables[module]]
+
+
+def _inside(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -134,8 +207,22 @@ def _is_module(package: str, name: str) -> bool:
         return False
 
 
-def _source(module: str) -> str:
+def _is_package(module: str) -> bool:
     spec = importlib.util.find_spec(module)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+def _source(module: str) -> str:
+    try:
+        spec = importlib.util.find_spec(module)
+    except ValueError:  # a script, or a notebook
+        spec = None
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        raise TrueriskError(f"the source of the module {module} is not here, so its version is unknown.")
-    return Path(spec.origin).read_text(encoding="utf-8")
+        raise TrueriskError(
+            f"the source of {module} is not here, so the version of its code is unknown; "
+            "put the experiment into a file of its own and give its path."
+        )
+    path = Path(spec.origin)
+    if module in sys.modules and path.stat().st_mtime > START:
+        raise TrueriskError(f"{path.name} was changed while this process runs; start again to run the new code.")
+    return path.read_text(encoding="utf-8")
