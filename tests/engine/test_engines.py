@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -35,9 +36,15 @@ def records(out):
     return {json.dumps(e["setting"], sort_keys=True): json.dumps(e["record"]) for e in entries}
 
 
+class Cluster(NamedTuple):
+    address: str
+    workers: list
+    scheduler: subprocess.Popen
+
+
 @pytest.fixture
 def cluster():
-    """A real scheduler and two worker processes on loopback: (address, [worker processes])."""
+    """A real scheduler and two worker processes on loopback."""
     pytest.importorskip("distributed")
     started = []
 
@@ -56,7 +63,7 @@ def cluster():
     else:
         raise AssertionError("the scheduler did not start")
     options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-    yield address, [start("worker", address, *options) for _ in range(2)]
+    yield Cluster(address, [start("worker", address, *options) for _ in range(2)], scheduler)
     for process in reversed(started):
         process.kill()
         process.wait()
@@ -106,11 +113,37 @@ def test_a_failing_task_stops_nothing(toy, tmp_path, engine):
         ("return [1]", "returned a list"),
         ('return {"x": float("nan")}', "['x'] is nan"),
         ('return {"x": torch.zeros(1)}', "['x'] is a Tensor"),
+        ('return {"x": "\\udcff"}', "['x'] is no valid text"),
     ],
 )
 def test_a_bad_record_is_a_failure(toy, tmp_path, extra, said):
     result = lab.run(toy(tasks=1, extra=extra), engine="inline", out=tmp_path)
     assert said in result.failures[0].error
+
+
+@pytest.mark.parametrize("engine", ["inline", "local"])
+def test_a_task_may_exit_and_print(toy, tmp_path, capfd, engine):
+    """Neither ends the others, nor does it spoil standard output."""
+    extra = 'print("loud")\nif setting["number"] == 1:\n    raise SystemExit(7)'
+    result = lab.run(toy(tasks=3, extra=extra), engine=engine, out=tmp_path / "out", workers=1)
+    assert [row["number"] for row in result.rows] == [0, 2]
+    assert result.failures[0].error == "SystemExit: 7"
+    assert capfd.readouterr().out == ""
+
+
+def test_code_at_the_top_of_a_file_does_not_touch_the_seeds(toy, tmp_path):
+    path = Path(toy(tasks=3))
+    path.write_text(path.read_text().replace("TASKS = ", "torch.manual_seed(0)\nTASKS = ", 1))
+    inline = lab.run(str(path), engine="inline", out=tmp_path / "inline")
+    local = lab.run(str(path), engine="local", out=tmp_path / "local", workers=1)
+    assert [row["drawn"] for row in inline.rows] == [row["drawn"] for row in local.rows]
+
+
+def test_a_task_may_run_an_experiment(toy, tmp_path):
+    inner = tmp_path / "inner.py"
+    inner.write_text(Path(toy(tasks=1)).read_text())
+    extra = f'from truerisk import lab\nlab.run({str(inner)!r}, engine="inline", out={str(tmp_path / "inner")!r})'
+    assert len(lab.run(toy(tasks=1, extra=extra), engine="inline", out=tmp_path / "out").rows) == 1
 
 
 def test_a_local_worker_that_is_killed_is_replaced(toy, tmp_path):
@@ -139,7 +172,7 @@ def test_a_task_that_always_kills_its_process_is_blamed_alone(toy, tmp_path):
 
 def test_dask_equals_inline_bit_for_bit(cluster, tmp_path):
     """A real experiment, networks trained and all, on two workers of a real scheduler."""
-    address, workers = cluster
+    address, workers, _ = cluster
     inline = lab.run("random-labels", "smoke", engine="inline", out=tmp_path / "inline")
     dask = lab.run("random-labels", "smoke", engine=address, out=tmp_path / "dask")
     assert len(dask.rows) == len(inline.rows) == dask.computed > 3
@@ -149,7 +182,7 @@ def test_dask_equals_inline_bit_for_bit(cluster, tmp_path):
 
 
 def test_a_dask_worker_is_killed(cluster, toy, tmp_path):
-    address, workers = cluster
+    address, workers, _ = cluster
     path, pids = toy(tasks=12, sleep=0.3), {worker.pid for worker in workers}
     code = "import sys; from truerisk import lab; r = lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3]);"
     code += "print(len(r.rows), len(r.failures), r.computed)"
@@ -171,7 +204,7 @@ def test_a_dask_worker_is_killed(cluster, toy, tmp_path):
 def test_the_driver_is_killed(request, toy, tmp_path, engine):
     """``kill -9`` in the middle; the second run does what is missing and nothing else."""
     path, out = toy(tasks=12, sleep=0.2), tmp_path / "out"
-    address = request.getfixturevalue("cluster")[0] if engine == "dask" else engine
+    address = request.getfixturevalue("cluster").address if engine == "dask" else engine
     code = "import sys; from truerisk import lab; lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3], workers=2)"
     driver = subprocess.Popen([sys.executable, "-c", code, path, address, str(out)])
     wait_until(lambda: len(records(out)) >= 3, "three results")
@@ -257,6 +290,18 @@ def test_bad_engines_are_one_sentence(monkeypatch, toy, tmp_path, engine, worker
     monkeypatch.setattr("truerisk.engine.executors.CONNECT", 1)
     with pytest.raises(TrueriskError, match=said):
         lab.run(toy(), engine=engine, out=tmp_path, workers=workers)
+
+
+def test_a_scheduler_that_is_killed_is_told_in_one_sentence(cluster, toy, tmp_path):
+    address, _, scheduler = cluster
+    code = "import sys; from truerisk import lab; lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3])"
+    command = [sys.executable, "-c", code, toy(tasks=12, sleep=0.5), address, str(tmp_path / "out")]
+    driver = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len(records(tmp_path / "out")) >= 1, "a result")
+    scheduler.send_signal(signal.SIGKILL)
+    _, err = driver.communicate(timeout=PATIENCE)
+    assert "the connection to the cluster was lost; finished runs are kept" in err
+    assert driver.returncode == 1  # a TrueriskError; the command line makes one line and exit code 2 of it
 
 
 def test_a_setting_twice_is_refused(tmp_path, toy):
