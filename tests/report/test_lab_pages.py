@@ -343,3 +343,12 @@ def test_palette(paper, palette):
     for colour in palette:
         dark, light = sorted((luminance(colour), luminance(PAPER[paper])))
         assert (light + 0.05) / (dark + 0.05) >= 3, colour
+
+
+def test_a_slip_in_a_figure_does_not_cost_the_page(lab_result):
+    def broken(rows):
+        raise ZeroDivisionError("division by <zero>")
+
+    page = render_lab(replace(lab_result, experiment=replace(lab_result.experiment, figures=broken)))
+    assert "The figures could not be drawn (ZeroDivisionError: division by &lt;zero&gt;)." in page
+    assert lab_result.verdicts[0].claim.statement in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
 from truerisk.lab.experiment import SCALES
-from truerisk.lab.figure import Figure
+from truerisk.lab.figure import Exhibit, Figure
 from truerisk.lab.result import Result
 from truerisk.report.certificate import templates
 from truerisk.report.extra import extra
@@ -40,14 +41,15 @@ def render_lab(result: Result) -> str:
     """The page as HTML. All text is escaped; figures are drawn by JavaScript that the page carries."""
     environment = templates()
     environment.filters["setting"] = one_line
-    exhibits, live = _exhibits(result)
+    drawn, trouble = _drawn(result)
+    exhibits, live = _exhibits(result, drawn)
     page: str = environment.get_template("lab.html.j2").render(
         result=result,
         experiment=result.experiment,
         counts=(counts := result.summary()),
         headline=headline(counts),
         unseen=[verdict for verdict in result.verdicts if verdict.word == "not seen again"],
-        missing=missing(result),
+        missing=" ".join(filter(None, [missing(result), trouble])),
         scale=SCALES[result.scale],
         signs=SIGNS,
         palette=PALETTE,
@@ -60,11 +62,19 @@ def render_lab(result: Result) -> str:
     return page
 
 
-def _exhibits(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _drawn(result: Result) -> tuple[Sequence[Exhibit], str]:
+    """The figures and tables, and what went wrong: a slip in a figure must not cost the page."""
+    try:
+        return result.experiment.figures(result.rows), ""
+    except Exception as error:
+        return [], f"The figures could not be drawn ({type(error).__name__}: {error})."
+
+
+def _exhibits(result: Result, exhibits: Sequence[Exhibit]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What the template needs of each figure and table, and what the script needs of each figure."""
     shown: dict[str, dict[str, Any]] = {}
     live = []
-    for exhibit in result.experiment.figures(result.rows):
+    for exhibit in exhibits:
         name = safe_name(exhibit.name)
         if name in shown:
             raise TrueriskError(f"two figures or tables of {result.experiment.name} are named {name}; rename one.")
