@@ -63,12 +63,13 @@ def test_a_failing_run_is_told_and_the_page_is_there(run, tmp_path):
         ((str(EXAMPLE), "--engine", "inline", "--out", "/dev/null/x"), "/dev/null/x"),
     ],
 )
-def test_bad_input_is_one_sentence(run, arguments, said):
+def test_bad_input_is_one_sentence(run, tmp_path, arguments, said):
     code, out, err = run("lab", "run", *arguments)
     assert code == 2
     assert said in err
     assert len(err.strip().splitlines()) == 1
     assert out == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -41,19 +41,19 @@ def test_every_row_of_the_published_table_is_run(scale):
 def test_the_published_table_adds_up():
     """The gains that the claims quote, from the numbers of the table."""
 
-    def test(*key):
+    def accuracy(*key):
         return float(PUBLISHED[key][1])
 
     best = {"inception": 89.31, "alexnet": 81.22, "mlp-3x512": 53.35, "mlp-1x512": 50.51, "inception-no-bn": 83.0}
-    behind = [top - test(model, False, False, "true") for model, top in best.items()]
+    behind = [top - accuracy(model, False, False, "true") for model, top in best.items()]
     assert max(behind) == pytest.approx(5.15)
-    crop = [test(m, True, False, "true") - test(m, False, False, "true") for m in ("inception", "alexnet")]
-    decay = [test(m, False, True, "true") - test(m, False, False, "true") for m in ("inception", "alexnet")]
+    crop = [accuracy(m, True, False, "true") - accuracy(m, False, False, "true") for m in ("inception", "alexnet")]
+    decay = [accuracy(m, False, True, "true") - accuracy(m, False, False, "true") for m in ("inception", "alexnet")]
     assert np.allclose(crop, [3.56, 3.59])
     assert np.allclose(decay, [0.28, 1.29])
-    assert test("inception", False, False, "true") - test("inception-no-bn", False, False, "true") == pytest.approx(
-        3.75
-    )
+    assert accuracy("inception", False, False, "true") - accuracy(
+        "inception-no-bn", False, False, "true"
+    ) == pytest.approx(3.75)
 
 
 def test_runs_that_differ_in_regularizers_share_their_seeds():

@@ -63,7 +63,7 @@ def test_index(browser, index, width):
 def test_links(browser, index):
     browser.open(index, 390)
     browser.run("document.querySelector('.cards a').click()")
-    browser.wait(lambda: browser.driver.title.startswith("Networks fit"))
+    assert browser.wait(lambda: browser.driver.title.startswith("Networks fit"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

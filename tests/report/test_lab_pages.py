@@ -186,7 +186,8 @@ def test_specs_follow_the_schema(lab_result):
     alt = pytest.importorskip("altair")
     for figure in lab_result.experiment.figures(lab_result.rows):
         if isinstance(figure, Figure) and figure.name != "empty":
-            alt.Chart.from_dict(lab_spec(figure, drawable(figure), 640))
+            chart = alt.Chart.from_dict(lab_spec(figure, drawable(figure), 640))  # raises where it does not
+            assert chart.to_dict()["width" if not figure.facet else "facet"]
 
 
 SMALL = Figure("f", "F", "f.", [{"a": 1, "b": 2}], Axis("a", "a"), Axis("b", "b"))

@@ -55,7 +55,7 @@ def run(
 ) -> None:
     """Run experiments one after the other on one engine; write their pages and the index."""
     from truerisk.engine import Engine, Store
-    from truerisk.lab import names
+    from truerisk.lab import load, names
     from truerisk.lab import run as run_one
     from truerisk.report.extra import extra
     from truerisk.report.publish import publish, publish_index
@@ -65,12 +65,15 @@ def run(
     for module in ("jinja2", "vl_convert"):  # better missed now than after an hour of computing
         extra(module)
     progress.enable(not quiet)
+    chosen = _having(names(), scale, quiet) if every else wanted
+    for name in chosen:  # before anything is written: a slip in a name or a scale leaves nothing behind
+        load(name).settings(scale)
     store = Store(out)
-    store.check()
     results: list[Result] = []
     pages: list[str] = []
     with Engine(engine, workers) as opened:
-        for name in _having(names(), scale, quiet) if every else wanted:
+        store.check()
+        for name in chosen:
             result = run_one(name, scale, opened, store)
             results.append(result)
             pages.append(publish(result, store))

@@ -121,7 +121,9 @@ class _Run:
                         waiting.appendleft(name)
                 if broken:
                     self.engine.close()  # the next task opens a new pool
-                advance(0, note=f"{len(self.done)} of {len(self.settings)} runs{self.engine.trouble()}")
+                # Asking a scheduler takes a message to it and back: only where nothing else happens.
+                trouble = "" if finished else self.engine.trouble()
+                advance(0, note=f"{len(self.done)} of {len(self.settings)} runs{trouble}")
 
     def _hand_over(self, waiting: deque[str], running: dict[Future[Answer], str]) -> None:
         """Give the engine its fill. A task whose process died runs alone: if it dies again, it is to blame."""

@@ -65,10 +65,14 @@ class Rows:
         """The different values of a field, in order of first appearance; for figures, so gaps are allowed."""
         return list({canonical(row[name]): row[name] for row in self.present if name in row}.values())
 
+    def complete(self, name: str = "it") -> list[dict[str, Any]]:
+        """All rows, none of them missing or diverged; ``name`` says in an error what was asked for."""
+        self._complete(name)
+        return self.present
+
     def column(self, name: str) -> list[Any]:
         """A field of every row."""
-        self._complete(name)
-        return [row[name] for row in self.present]
+        return [row[name] for row in self.complete(name)]
 
     def one(self, name: str) -> Any:
         """A field of the only row."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-from collections.abc import Sequence
 from importlib.metadata import version
 
 from truerisk._version import __version__
@@ -43,7 +42,7 @@ def run(
 
 def _run(experiment: Experiment, scale: str, grid: Grid, engine: Engine, store: Store, command: str) -> Result:
     if "://" not in engine.spec:  # the workers of a cluster have their own folders
-        _check_data(experiment.name, pending(grid, store))
+        _check_data(grid, store)
     report = run_grid(grid, store, engine)
     rows = Rows(
         ({**done.setting, **done.record} for done in report.done),
@@ -64,13 +63,18 @@ def _run(experiment: Experiment, scale: str, grid: Grid, engine: Engine, store: 
     )
 
 
-def _check_data(name: str, settings: Sequence[Setting]) -> None:
-    """Data that are not here: one sentence now, not one failure for each task."""
-    known = {row["name"]: row for row in data_catalogue()}
-    for wanted in sorted({str(setting["data"]) for setting in settings if "data" in setting}):
-        for part in (wanted, f"{wanted}:test"):
-            if part in known and known[part]["where"] == "not found":
-                raise TrueriskError(f"{name} needs {part}, which is not here: {known[part]['how_to_get']}.")
+def _check_data(grid: Grid, store: Store) -> None:
+    """Data that are not here: one sentence now, not one failure for each task. Stored results need none."""
+    absent = {row["name"]: row for row in data_catalogue() if row["where"] == "not found"}
+    if not any(_needs(setting) & absent.keys() for setting in grid.settings):
+        return
+    for setting in pending(grid, store):
+        for part in sorted(_needs(setting) & absent.keys()):
+            raise TrueriskError(f"{grid.experiment} needs {part}, which is not here: {absent[part]['how_to_get']}.")
+
+
+def _needs(setting: Setting) -> set[str]:
+    return {setting["data"], f"{setting['data']}:test"} if "data" in setting else set()
 
 
 def _command(name: str, scale: str, out: str) -> str:

@@ -128,7 +128,7 @@ def _ratio_rises(rows: Rows) -> Outcome:
 def _patterns_first(rows: Rows) -> Outcome:
     """Training accuracy when test accuracy is best, and how much test accuracy is lost from there to the end."""
     fits, losses = [], []
-    for row in _all(rows.where(part=PART, noise=RAND_Y, level=list(MIXED))):
+    for row in rows.where(part=PART, noise=RAND_Y, level=list(MIXED)).complete():
         best = min(range(len(row["test_error"])), key=row["test_error"].__getitem__)
         fits.append(1 - row["train_error"][best])
         losses.append(row["test_error"][-1] - row["test_error"][best])
@@ -137,11 +137,6 @@ def _patterns_first(rows: Rows) -> Outcome:
         f"at most {percent(max(fits))} training accuracy at the best test accuracy, and at least "
         f"{100 * min(losses):.1f} points of it lost afterwards",
     )
-
-
-def _all(rows: Rows) -> list[dict]:
-    rows.column("test_error")  # complete, or no verdict
-    return rows.present
 
 
 CRITICAL_CLAIMS = (

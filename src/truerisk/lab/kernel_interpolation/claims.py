@@ -90,7 +90,7 @@ def _lands(rows: Rows) -> Outcome:
 
 
 def _stays_out(rows: Rows) -> Outcome:
-    away = [row for (start,), some in rows.where(kind="sgd").groups("start") if start for row in _complete(some)]
+    away = [row for (start,), some in rows.where(kind="sgd").groups("start") if start for row in some.complete()]
     gap = max(abs(row["distance"] - row["outside"]) for row in away)
     nearest = min(row["distance"] for row in away)
     measured = f"distances of {nearest:.2f} and more, within {gap:.1e} of the part of the start outside the row space"
@@ -104,16 +104,11 @@ def _curvature(rows: Rows) -> Outcome:
 
 
 def _low_rank(rows: Rows) -> Outcome:
-    grams = _complete(rows.where(kind="rank"))
+    grams = rows.where(kind="rank").complete()
     seen = all(row["rank"] <= row["inputs"] < row["n"] and row["error_on_random_labels"] >= 0.5 for row in grams)
     words = [f"rank {row['rank']} of {row['n']} on {row['data']}" for row in grams]
     missed = min(row["error_on_random_labels"] for row in grams)
     return Outcome(seen, f"{', '.join(words)}; at least {percent(missed)} of the random labels missed")
-
-
-def _complete(rows: Rows) -> list[dict[str, Any]]:
-    rows.column("seed")  # raises where a planned run is missing
-    return rows.present
 
 
 CLAIMS = (

@@ -34,9 +34,10 @@ from truerisk.lab.rademacher.signs import (
     linear_upper,
 )
 from truerisk.lab.samples import samples
+from truerisk.lab.sgd import decaying_sgd
 from truerisk.nets.classics import classic
 from truerisk.seeds import derive, seeded_globals
-from truerisk.training import Plan, learn
+from truerisk.training import learn
 
 # ---- the task ------------------------------------------------------------------------------------------------------
 
@@ -55,16 +56,7 @@ def _signs(s: Setting) -> Record:
     train = replace(_inputs(s), y=(signs > 0).astype(np.int64), classes=2, source=None)
     with seeded_globals(derive(s["seed"], "weights", s["draw"])):
         network = classic(s["model"], train.input_shape, 2)
-    plan = Plan(
-        epochs=s["epochs"],
-        batch_size=s["batch_size"],
-        optimizer="sgd",
-        lr=s["lr"],
-        schedule="step",
-        step_every=1,
-        step_factor=s["lr_decay"],
-        seed=derive(s["seed"], "batches", s["draw"]),
-    )
+    plan = decaying_sgd(s, derive(s["seed"], "batches", s["draw"]))
     curve = learn(network, train, train.take(range(1)), plan, every=s["every"])
     return {
         "correlation": 1 - 2 * curve.train_error[-1],

@@ -25,9 +25,10 @@ from truerisk.lab.experiment import Experiment, Record, Setting
 from truerisk.lab.random_labels.claims import CLAIMS
 from truerisk.lab.random_labels.figures import figures
 from truerisk.lab.samples import samples
+from truerisk.lab.sgd import decaying_sgd
 from truerisk.nets import classic
 from truerisk.seeds import derive, seeded_globals
-from truerisk.training import Plan, learn
+from truerisk.training import learn
 
 SIDE = 28  # pixels: the paper crops the 32 of CIFAR-10 to the middle 28
 POINTS = 60  # of a kept learning curve
@@ -42,17 +43,7 @@ def task(setting: Setting) -> Record:
         network = classic(setting["model"], train.input_shape, train.classes)
     # convolutions take a sixth less time; the stubs of torch do not know the argument
     network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    plan = Plan(
-        epochs=setting["epochs"],
-        batch_size=setting["batch_size"],
-        optimizer="sgd",
-        lr=setting["lr"],
-        momentum=0.9,
-        schedule="step",
-        step_every=1,
-        step_factor=setting["lr_decay"],
-        seed=derive(setting["seed"], "batches"),
-    )
+    plan = decaying_sgd(setting, derive(setting["seed"], "batches"))
     curve = learn(network, train, test, plan, every=setting["every"])
     kept = _thinned(len(curve.steps))
     return {

@@ -14,9 +14,10 @@ from truerisk.lab.experiment import Experiment, Record, Setting
 from truerisk.lab.regularizers.claims import CLAIMS
 from truerisk.lab.regularizers.figures import figures
 from truerisk.lab.samples import samples
+from truerisk.lab.sgd import decaying_sgd
 from truerisk.nets.classics import classic
 from truerisk.seeds import derive, seeded_globals
-from truerisk.training import Plan, learn
+from truerisk.training import learn
 from truerisk.training.augment import View
 
 # ---- the task ------------------------------------------------------------------------------------------------------
@@ -34,17 +35,7 @@ def task(setting: Setting) -> Record:
         train = random_labels(train, derive(s["seed"], "labels"))
     with seeded_globals(derive(s["seed"], "weights")):
         network = _network(s, train.input_shape[0], train.classes)
-    plan = Plan(
-        epochs=s["epochs"],
-        batch_size=s["batch_size"],
-        optimizer="sgd",
-        lr=s["lr"],
-        weight_decay=s["weight_decay"],
-        schedule="step",
-        step_every=1,
-        step_factor=s["lr_decay"],
-        seed=derive(s["seed"], "batches"),
-    )
+    plan = decaying_sgd(s, derive(s["seed"], "batches"), s["weight_decay"])
     until = 0.0 if s["labels"] == "random" else None
     curve = learn(network, train, test, plan, until_error=until, every=s["every"])
     per_epoch = -(-s["n"] // s["batch_size"])
