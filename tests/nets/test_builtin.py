@@ -66,7 +66,7 @@ def test_widths_that_are_none_are_refused(name):
         builtin(name, (1, 8, 8), 2)
 
 
-@pytest.mark.parametrize("name", ["resnet", "", "MLP", "mlpx", " mlp"])
+@pytest.mark.parametrize("name", ["resnets", "", "MLP", "mlpx", " mlp"])
 def test_unknown_names_are_refused(name):
     with pytest.raises(TrueriskError, match="no built-in network"):
         builtin(name, (1, 8, 8), 2)

@@ -11,12 +11,15 @@ import time
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from truerisk.data import Data
 from truerisk.errors import TrueriskError
-from truerisk.training import Checkpoint, Plan, checkpoint, run
+from truerisk.nets import architecture
+from truerisk.training import Checkpoint, Plan, checkpoint, fit, run
 
 KEY = {"run": 1}
 PLAN = Plan(epochs=12, batch_size=8, lr=0.02, schedule="cosine", seed=7)
@@ -69,6 +72,33 @@ def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, monkeypatch, optim
     resumed, again, calls = train(tmp_path / "c.pt", plan)
     assert calls == (12 - done) * STEPS  # it went on, it did not start anew
     assert again.losses == history.losses
+    assert same(whole, resumed)
+
+
+def test_an_interrupted_fit_with_augmentation_ends_with_the_same_bits(tmp_path, monkeypatch):
+    """Mirror images depend on the number of the epoch, which a resumed run must not begin to count anew."""
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
+    rng = np.random.default_rng(0)
+    toy = Data("toy", rng.random((24, 1, 9, 9)), rng.integers(0, 3, 24), 3)
+    plan = Plan(5, 8, "sgd", 0.1, nesterov=True, schedule="triangle", label_smoothing=0.1, augment="rotate:9,flip")
+
+    def train(keep, stop_after=None):
+        module, calls = architecture("mirrored-resnet:9-4", (1, 9, 9), 3).build(0), [0]
+
+        def count(*_):
+            calls[0] += 1
+            if stop_after is not None and calls[0] > stop_after:
+                raise Stop
+
+        module.register_forward_pre_hook(count)
+        fit(module, toy, plan, checkpoint=Checkpoint(tmp_path / "c.pt", KEY) if keep else None)
+        return module.state_dict(), calls[0]
+
+    whole, _ = train(keep=False)
+    with pytest.raises(Stop):
+        train(keep=True, stop_after=10)  # three steps an epoch: killed in the fourth
+    resumed, calls = train(keep=True)
+    assert calls == 6
     assert same(whole, resumed)
 
 

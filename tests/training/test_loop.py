@@ -67,6 +67,33 @@ def test_against_a_plain_loop(optimizer, schedule):
         torch.testing.assert_close(fast.state_dict()[key], value, rtol=1e-4, atol=1e-6)
 
 
+def test_nesterov_smoothing_and_augmentation_against_a_plain_loop():
+    rng = np.random.default_rng(0)
+    toy = Data("toy", rng.random((20, 1, 4, 4)), rng.integers(0, 3, 20), 3)
+    fast, slow = (nn.Sequential(nn.Flatten(), nn.Linear(16, 3)) for _ in range(2))
+    slow.load_state_dict(fast.state_dict())
+    options = {"momentum": 0.8, "weight_decay": 0.01, "nesterov": True}
+    fit(fast, toy, Plan(4, 10, "sgd", 0.3, schedule="triangle", seed=2, label_smoothing=0.3, augment="flip", **options))
+    step = torch.optim.SGD(slow.parameters(), lr=0.3, **options)
+    coins = torch.rand(20, generator=torch.Generator().manual_seed(derive(2, "flip"))) < 0.5
+    for epoch in range(4):
+        order = torch.randperm(20, generator=torch.Generator().manual_seed(derive(2, "epoch", epoch))).tolist()
+        for k in range(2):
+            progress = (2 * epoch + k) / 8
+            step.param_groups[0]["lr"] = 0.3 * (0.2 + 4 * progress if progress < 0.2 else 1.25 * (1 - progress))
+            loss = torch.zeros(())
+            for row in order[10 * k : 10 * k + 10]:
+                image = torch.tensor(toy.X[row, :, :, ::-1].copy() if coins[row] != epoch % 2 else toy.X[row])
+                target = torch.full((3,), 0.1)
+                target[toy.y[row]] += 0.7
+                loss = loss - (target * slow(image[None])[0].log_softmax(dim=0)).sum() / 10
+            step.zero_grad()
+            loss.backward()
+            step.step()
+    for key, value in slow.state_dict().items():
+        torch.testing.assert_close(fast.state_dict()[key], value, rtol=1e-4, atol=1e-5)
+
+
 def test_it_learns_and_ends_in_eval_mode():
     module = net().eval()
     history = fit(module, data(), Plan(epochs=30, batch_size=20, lr=0.02))

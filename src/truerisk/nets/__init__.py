@@ -7,6 +7,7 @@ from truerisk.nets.classics import CLASSICS, classic, small_alexnet, small_incep
 from truerisk.nets.evaluate import count_errors, margins, precision, predict_labels, wrong_and_close
 from truerisk.nets.memorizer import memorize, memorize_deep
 from truerisk.nets.reinitialize import reinitialized
+from truerisk.nets.residual import mirrored_resnet, resnet
 from truerisk.nets.weights import load_weights, read_weights
 
 __all__ = [
@@ -25,11 +26,13 @@ __all__ = [
     "margins",
     "memorize",
     "memorize_deep",
+    "mirrored_resnet",
     "mlp",
     "precision",
     "predict_labels",
     "read_weights",
     "reinitialized",
+    "resnet",
     "small_alexnet",
     "small_inception",
     "wrong_and_close",

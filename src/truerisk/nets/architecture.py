@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
-from truerisk.nets.builtin import builtin, default_name
+from truerisk.nets.builtin import KINDS, builtin, default_name
 from truerisk.nets.hidden import hidden_numbers, replaced_forwards
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.seeds import derive, seeded_globals
@@ -48,7 +48,7 @@ def architecture(
     """Resolve a built-in name, ``file.py:factory``, ``package.module:factory``, a factory or a module."""
     if spec is None or isinstance(spec, str):
         name = spec or default_name(input_shape)
-        if ":" not in name or name.split(":")[0] in ("mlp", "convnet"):
+        if ":" not in name or name.split(":")[0] in KINDS:
             return Architecture(name, BUILTIN, lambda seed: _seeded(builtin, seed, name, input_shape, classes))
         spec = import_reference(name)
     else:

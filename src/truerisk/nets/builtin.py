@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
+from truerisk.nets.residual import mirrored_resnet, resnet
 
 LARGE_IMAGE = 16  # pixels
 
@@ -61,8 +62,17 @@ def default_name(input_shape: Sequence[int]) -> str:
     return "convnet" if len(input_shape) == 3 and min(input_shape[1:]) >= LARGE_IMAGE else "mlp"
 
 
+# How each one is built, and its usual widths.
+KINDS: dict[str, tuple[Callable[[Sequence[int], int, Sequence[int]], nn.Module], tuple[int, ...]]] = {
+    "mlp": (mlp, (100,)),
+    "convnet": (convnet, (8, 16)),
+    "resnet": (resnet, (64, 128, 256)),
+    "mirrored-resnet": (mirrored_resnet, (64, 128, 256)),
+}
+
+
 def builtin(name: str, input_shape: Sequence[int], classes: int) -> nn.Module:
-    """Build ``mlp``, ``mlp:600-600``, ``convnet`` or ``convnet:6-12`` (widths after the colon)."""
+    """Build ``mlp``, ``mlp:600-600``, ``convnet:6-12``, ``resnet:32-64-128``, ... (widths after the colon)."""
     kind, _, widths = name.partition(":")
     try:
         sizes = [int(w) for w in widths.split("-")] if widths else None
@@ -70,11 +80,10 @@ def builtin(name: str, input_shape: Sequence[int], classes: int) -> nn.Module:
         sizes = [0]
     if sizes is not None and min(sizes) < 1:
         raise TrueriskError(f"the widths in --model {name} must be whole numbers joined by '-', as in mlp:600-600.")
-    if kind == "mlp":
-        return mlp(input_shape, classes, sizes or (100,))
-    if kind == "convnet":
-        return convnet(input_shape, classes, sizes or (8, 16))
+    if kind in KINDS:
+        build, usual = KINDS[kind]
+        return build(input_shape, classes, sizes or usual)
     raise TrueriskError(
-        f"there is no built-in network called {name!r}; the built-in ones are mlp and convnet, "
+        f"there is no built-in network called {name!r}; the built-in ones are {', '.join(KINDS)}, "
         "your own is file.py:factory or package.module:factory."
     )

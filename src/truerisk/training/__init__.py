@@ -5,5 +5,6 @@ from truerisk.training.fit import fit
 from truerisk.training.learn import Curve, learn
 from truerisk.training.loop import History, run
 from truerisk.training.plan import Plan
+from truerisk.training.recipes import recipe
 
-__all__ = ["Checkpoint", "Curve", "History", "Plan", "fit", "learn", "run"]
+__all__ = ["Checkpoint", "Curve", "History", "Plan", "fit", "learn", "recipe", "run"]

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from truerisk.data import Data
+from truerisk.training.augment import Augment
 from truerisk.training.checkpoint import Checkpoint
 from truerisk.training.loop import History, run
 from truerisk.training.plan import Plan
@@ -22,12 +23,16 @@ def fit(
 ) -> History:
     """Train ``module`` in place on ``data`` and leave it in eval mode."""
     X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
+    augment = Augment(plan.augment, len(data), plan.seed)
     module.train()
 
     def loss(batch: Tensor) -> Tensor:
-        return F.cross_entropy(module(X[batch]), y[batch])
+        logits = module(augment(X[batch], batch))
+        return F.cross_entropy(logits, y[batch], label_smoothing=plan.label_smoothing)
 
     groups = [{"params": [p for p in module.parameters() if p.requires_grad]}]
-    history = run(module, groups, loss, len(data), plan, label=label, checkpoint=checkpoint)
+    history = run(
+        module, groups, loss, len(data), plan, label=label, checkpoint=checkpoint, before_epoch=augment.start_epoch
+    )
     module.eval()
     return history

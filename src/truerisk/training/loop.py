@@ -46,13 +46,14 @@ def run(
     *,
     label: str = "training",
     checkpoint: Checkpoint | None = None,
+    before_epoch: Callable[[int], None] | None = None,
     after_epoch: Callable[[int], bool] | None = None,
 ) -> History:
     """Minimize the mean of ``loss(indices)`` over batches of ``range(n)``.
 
     ``holder`` is the module whose state is saved and restored; ``groups`` are the optimizer's parameter
-    groups, each with its own ``lr`` if it likes; ``plan`` says the rest. ``after_epoch`` is told how many epochs
-    are done, and ends the training by returning True.
+    groups, each with its own ``lr`` if it likes; ``plan`` says the rest. ``before_epoch`` and ``after_epoch`` are
+    told how many epochs are done; the latter ends the training by returning True.
     """
     optimizer = _optimizer(groups, plan)
     peak = [group["lr"] for group in optimizer.param_groups]
@@ -62,6 +63,8 @@ def run(
     with progress.bar(label, total=plan.epochs * steps) as advance:
         advance(first * steps)
         for epoch in range(first, 0 if reached else plan.epochs):
+            if before_epoch is not None:
+                before_epoch(epoch)
             with seeded_globals(derive(plan.seed, "epoch", epoch)):
                 total = 0.0
                 # batches of even size: no last batch of one example, which batch norm could not take
@@ -95,5 +98,7 @@ def _reached(loss: float, plan: Plan) -> bool:
 
 def _optimizer(groups: Iterable[dict[str, Any]], plan: Plan) -> torch.optim.Optimizer:
     if plan.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay)
+        return torch.optim.SGD(
+            groups, lr=plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay, nesterov=plan.nesterov
+        )
     return torch.optim.Adam(groups, lr=plan.lr, weight_decay=plan.weight_decay)

@@ -7,13 +7,18 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from truerisk.errors import TrueriskError
+from truerisk.training.augment import Augment
+
+SCHEDULES = ("constant", "cosine", "step", "triangle")
+TRIANGLE = (0.2, 0.2)  # the factor at the start, and the share of all steps after which it is 1
 
 
 @dataclass(frozen=True)
 class Plan:
     """Optimizer, schedule, length and stopping rule of one training run.
 
-    ``target_loss`` stops after the first epoch whose mean training loss is at most that.
+    ``target_loss`` stops after the first epoch whose mean training loss is at most that. ``label_smoothing`` and
+    ``augment`` (as ``Augment`` reads it: "shift:2,flip") are for classifiers that ``fit`` trains, ``nesterov`` for sgd.
     """
 
     epochs: int = 20
@@ -22,11 +27,14 @@ class Plan:
     lr: float = 1e-3
     momentum: float = 0.9
     weight_decay: float = 0.0
-    schedule: Literal["constant", "cosine", "step"] = "cosine"
+    schedule: Literal["constant", "cosine", "step", "triangle"] = "cosine"
     step_every: int = 10
     step_factor: float = 0.1
     target_loss: float | None = None
     seed: int = 0
+    nesterov: bool = False
+    label_smoothing: float = 0.0
+    augment: str = ""
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("batch_size", 1), ("step_every", 1)):
@@ -36,8 +44,13 @@ class Plan:
             raise TrueriskError(f"the learning rate is {self.lr}, but must be a positive number.")
         if self.optimizer not in ("adam", "sgd"):
             raise TrueriskError(f"the optimizer is {self.optimizer!r}, but must be adam or sgd.")
-        if self.schedule not in ("constant", "cosine", "step"):
-            raise TrueriskError(f"the schedule is {self.schedule!r}, but must be constant, cosine or step.")
+        if self.schedule not in SCHEDULES:
+            raise TrueriskError(f"the schedule is {self.schedule!r}, but must be one of {', '.join(SCHEDULES)}.")
+        if self.nesterov and (self.optimizer != "sgd" or not self.momentum > 0):
+            raise TrueriskError("nesterov is a kind of momentum; use it with the optimizer sgd and a momentum above 0.")
+        if not 0 <= self.label_smoothing < 1:
+            raise TrueriskError(f"the label smoothing is {self.label_smoothing}, but must be from 0 up to below 1.")
+        Augment(self.augment)  # refuses what it can't read
 
     def rate(self, progress: float) -> float:
         """The factor on the learning rate after a fraction ``progress`` of all steps.
@@ -46,11 +59,16 @@ class Plan:
         [1.0, 0.5, 0.0]
         >>> [round(Plan(schedule="step", epochs=20).rate(p), 2) for p in (0, 0.5, 0.99)]
         [1.0, 0.1, 0.1]
+        >>> [round(Plan(schedule="triangle").rate(p), 2) for p in (0, 0.1, 0.2, 0.6, 1)]
+        [0.2, 0.6, 1.0, 0.5, 0.0]
         """
         if self.schedule == "cosine":
             return 0.5 * (1 + math.cos(math.pi * progress))
         if self.schedule == "step":
             return self.step_factor ** int(progress * self.epochs / self.step_every + 1e-9)
+        if self.schedule == "triangle":
+            first, top = TRIANGLE
+            return first + (1 - first) * progress / top if progress < top else (1 - progress) / (1 - top)
         return 1.0
 
     def record(self) -> dict[str, object]:
