@@ -23,6 +23,7 @@ MODULES = {
     "memorizer": "memorizer",
     "kernel-interpolation": "kernel_interpolation",
     "closer-look": "closer_look",
+    "rescaling-bounds": "rescaling_bounds",
 }
 VARIABLE = "EXPERIMENT"
 

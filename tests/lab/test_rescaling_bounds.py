@@ -1,0 +1,305 @@
+"""The experiment `rescaling-bounds`: its columns against slow twins, its grids, its verdicts, a smoke run."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from truerisk import Gaussian, find_symmetry
+from truerisk.lab.figure import Figure
+from truerisk.lab.rescaling_bounds import EXPERIMENT
+from truerisk.lab.rescaling_bounds.claims import distance
+from truerisk.lab.rescaling_bounds.columns import COLUMNS, STEPS, bound_columns, kl_columns, lowest
+from truerisk.lab.rescaling_bounds.posteriors import build, fitted, network_of
+from truerisk.lab.rescaling_bounds.published import ARCHITECTURES, BEFORE_AFTER, NOISE
+from truerisk.lab.rows import Rows
+from truerisk.lab.samples import samples
+from truerisk.pacbayes import gibbs_risk, plan_draws
+from truerisk.seeds import derive
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return Rows([{**s, **EXPERIMENT.task(s)} for s in EXPERIMENT.settings("smoke")])
+
+
+# ---- KLs ------------------------------------------------------------------------------------------------------------
+
+
+def twin_kl(layers, sigma_q, sigma_p, log_scales):
+    """KL of a network with one hidden layer, weight by weight; the prior of unit i is rescaled by exp(u_i)."""
+    total = 0.0
+    into, bias, out, last = layers
+    for i, u in enumerate(log_scales):
+        entries = [(m, u) for m in [*into[i], bias[i]]] + [(m, -u) for m in out[:, i]]
+        for m, shift in entries:
+            sigma = sigma_p * math.exp(shift)
+            total += math.log(sigma / sigma_q) - 0.5 + (m * m + sigma_q * sigma_q) / (2 * sigma * sigma)
+    for m in last:
+        total += math.log(sigma_p / sigma_q) - 0.5 + (m * m + sigma_q * sigma_q) / (2 * sigma_p * sigma_p)
+    return total
+
+
+def test_columns_are_those_of_a_slow_twin():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(5, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2)).double()
+    layers = [p.detach().numpy() for p in net.parameters()]
+    sigma_q, sigma_p = 0.02, 2.0
+    found = kl_columns(
+        Gaussian.around(net, sigma_q), Gaussian.zero(net, sigma_p), find_symmetry(net, torch.zeros(1, 5).double())
+    )
+
+    def best(step):
+        def f(u):
+            return twin_kl(layers, sigma_q, sigma_p * 2 ** (step / 2), u)
+
+        return minimize(f, np.zeros(3), method="BFGS", options={"gtol": 1e-9}).fun
+
+    nothing = np.zeros(3)
+    tuned = {step: twin_kl(layers, sigma_q, sigma_p * 2 ** (step / 2), nothing) for step in range(-20, 21)}
+    both = {step: best(step) for step in range(-20, 21)}
+    assert found["original_kl"] == pytest.approx(tuned[0])
+    assert found["tuned_kl"] == pytest.approx(min(tuned.values()))
+    assert found["tuned_step"] == min(tuned, key=tuned.get) != 0
+    assert found["rescaled_kl"] == pytest.approx(both[0], rel=1e-8)
+    assert found["both_kl"] == pytest.approx(min(both.values()), rel=1e-8)
+    assert found["both_step"] == min(both, key=both.get)
+    fine = min(twin_kl(layers, sigma_q, sigma_p * 2 ** (step / 2), nothing) for step in np.linspace(-20, 20, 4001))
+    assert found["tuned_kl_any_scale"] == pytest.approx(fine, rel=1e-5)
+    near = [best(step) for step in np.linspace(found["both_step"] - 1, found["both_step"] + 1, 41)]
+    assert found["both_kl_any_scale"] == pytest.approx(min(near), rel=1e-4)
+
+
+def test_the_columns_are_in_order():
+    """Each freedom only helps, also in a deep network where tuning and rescaling pull at each other."""
+    torch.manual_seed(1)
+    net = build("mlp:12-4-9-5", (1, 8, 8), 10)
+    q, p = Gaussian.around(net, 1 / 44), Gaussian.zero(net, 1.0)
+    found = kl_columns(q, p, find_symmetry(net, torch.zeros(1, 1, 8, 8)))
+    assert found["both_kl_any_scale"] <= found["both_kl"] < found["tuned_kl"] < found["original_kl"]
+    assert found["both_kl"] < found["rescaled_kl"] < found["original_kl"]
+    assert found["tuned_kl_any_scale"] <= found["tuned_kl"]
+
+
+def test_a_walk_ends_at_the_lowest_step():
+    for place in np.linspace(-22, 22, 45):
+        for start in (-30, -20, 0, 20):
+            assert lowest(lambda step, at=place: (step - at) ** 2, start) == min(
+                STEPS, key=lambda step: (step - place) ** 2
+            )
+
+
+def test_bounds_pay_for_scales_and_priors():
+    kls = {"original_kl": 900.0, "tuned_kl": 400.0, "rescaled_kl": 300.0, "both_kl": 100.0}
+    n, delta, tried, risk = 1000, 0.045, 12, 0.1
+    found = bound_columns(kls, risk, n, delta, tried)
+    for column in COLUMNS:
+        scales = 41 if column in ("tuned", "both") else 1
+        nats = kls[f"{column}_kl"] + math.log(2 * math.sqrt(n) / delta) + math.log(tried) + math.log(scales)
+        bound = risk + math.sqrt(nats / (2 * n))
+        assert found[f"{column}_mcallester"] == pytest.approx(bound, rel=1e-12)
+        assert found[f"{column}_clipped"] == min(1.0, found[f"{column}_mcallester"])
+        p = found[f"{column}_kl_form"]  # kl(risk, p) = nats / n
+        kl = risk * math.log(risk / p) + (1 - risk) * math.log((1 - risk) / (1 - p))
+        assert kl == pytest.approx(nats / n, rel=1e-6)
+        assert p < bound
+    huge = bound_columns(dict.fromkeys(kls, 5000.0), risk, n, delta, tried)
+    assert huge["original_mcallester"] > 1 == huge["original_clipped"]
+
+
+# ---- grids and posteriors -------------------------------------------------------------------------------------------
+
+
+def test_medium_is_the_first_seed_of_paper():
+    medium, paper = EXPERIMENT.settings("medium"), EXPERIMENT.settings("paper")
+    assert medium == [s for s in paper if s["seed"] == 0]
+    assert len(paper) == 3 * len(medium) == 3 * (3 * 10 + 5)
+
+
+@pytest.mark.parametrize("scale", ["quick", "medium", "paper"])
+def test_every_published_row_is_run(scale):
+    settings = EXPERIMENT.settings(scale)
+    for kind in ("widest", "standard", "trained"):
+        assert {s["row"] for s in settings if s["posterior"] == kind} == set(ARCHITECTURES)
+    assert [s["pair"] for s in settings if s["part"] == "noise" and s["seed"] == 0] == [list(pair) for pair in NOISE]
+    assert {s["row"] for s in settings} == set(BEFORE_AFTER)
+
+
+def test_networks_have_the_published_widths():
+    for row in ARCHITECTURES:
+        model = next(s["model"] for s in EXPERIMENT.settings("medium") if s["row"] == row)
+        net = build(model, (1, 28, 28), 10)
+        widths = [layer.out_features for layer in net if isinstance(layer, torch.nn.Linear)]
+        assert widths == [*map(int, row.split("-")), 10]
+
+
+def test_published_numbers_agree_with_each_other():
+    """The KL ratios belong to the bounds: ((before - r) / (after - r))^2 for an empirical risk r of 0 to 6 %."""
+    for name, (before, after, ratio) in ARCHITECTURES.items():
+        low, high = (((before - r) / (after - r)) ** 2 for r in (0.0, 0.06))
+        assert low - 0.2 <= ratio <= high + 0.2, name
+
+
+def test_the_widest_noise_is_the_widest_that_fits():
+    base = next(s for s in EXPERIMENT.settings("quick") if s["row"] == "32" and s["posterior"] == "widest")
+    base = {**base, "n": 600}
+    limits = {limit: EXPERIMENT.task({**base, "risk_limit": limit}) for limit in (0.0, 0.05, 0.3, 1.0)}
+    chosen = [record["sigma_q"] for record in limits.values()]
+    assert chosen == sorted(chosen)
+    assert (chosen[0], chosen[-1]) == (min(base["sigmas"]), max(base["sigmas"]))  # none fits; all fit
+    assert chosen[0] < chosen[1] < chosen[2]
+    for limit, record in limits.items():
+        assert record["sigma_p"] == pytest.approx(44 * record["sigma_q"])
+        if limit:
+            assert record["risk"] <= limit + 0.05  # another draw, 600 trials: 5 points are over 3 deviations
+    # the next wider noise of the grid, with the draws that decided, is above the limit
+    train, _ = samples(base["data"], base["n"], base["n_test"], base["seed"])
+    posterior = Gaussian.around(network_of(base), chosen[1] * math.sqrt(2))
+    assert (
+        gibbs_risk(posterior, train.X, train.y, derive(base["seed"], "width"), one_pass(posterior, train)).risk > 0.05
+    )
+
+
+def one_pass(posterior, train):
+    return replace(plan_draws(posterior, train.X), passes=1)
+
+
+def test_a_task_repeats_itself_and_reuses_no_changed_network():
+    base = [s for s in EXPERIMENT.settings("smoke") if s["row"] == "64-32"]
+    fitted.cache_clear()
+    alone = [EXPERIMENT.task(s) for s in base]
+    fitted.cache_clear()
+    assert [EXPERIMENT.task(s) for s in reversed(base)] == alone[::-1]
+    assert EXPERIMENT.task({**base[1], "seed": 7}) != alone[1]
+
+
+def test_a_trained_posterior_has_a_far_lower_bound():
+    base = next(s for s in EXPERIMENT.settings("quick") if s["row"] == "32" and s["posterior"] == "trained")
+    record = EXPERIMENT.task({**base, "epochs": 30})
+    assert record["original_mcallester"] < 1
+    assert record["sigma_q"] is None
+    assert record["risk"] <= record["risk_upper"] < record["original_kl_form"] < record["original_mcallester"]
+
+
+def test_the_bound_of_random_labels_is_worse_than_chance(monkeypatch):
+    """Rule 8 of the design: nothing in the columns may make a bound of memorized noise look good."""
+    import truerisk.lab.rescaling_bounds as module
+    from truerisk.lab.rescaling_bounds import posteriors
+
+    def noisy(*args):
+        train, test = real(*args)
+        labels = np.random.default_rng(0).integers(0, 10, len(train))
+        return replace(train, y=labels), test
+
+    real = module.samples
+    monkeypatch.setattr(module, "samples", noisy)
+    monkeypatch.setattr(posteriors, "samples", noisy)
+    fitted.cache_clear()
+    for kind in ("standard", "trained"):
+        base = next(s for s in EXPERIMENT.settings("quick") if s["row"] == "64-32" and s["posterior"] == kind)
+        record = EXPERIMENT.task({**base, "fit_epochs": 20, **({"epochs": 10} if kind == "trained" else {})})
+        assert min(record[f"{column}_kl_form"] for column in COLUMNS) > 0.9
+    fitted.cache_clear()
+
+
+# ---- claims and figures ---------------------------------------------------------------------------------------------
+
+
+def world(scale="medium", **effects):
+    """Rows in which every effect is there, unless an effect says otherwise."""
+    size = {"ratio": 3.0, "tuned": 3.1, "top": 0.1, "noise": 0.2, "trained": 0.4, "half": 0.3, "gain": 0.001} | effects
+    made = []
+    for s in EXPERIMENT.settings(scale):
+        before, after = BEFORE_AFTER[s["row"]]
+        row = {**s, "original_kl": 1000.0, "weights": 10, "train_error": 0.0, "test_error": 0.0, "risk": 0.0}
+        row |= {"sigma_q": None if s["posterior"] == "trained" else 0.1}
+        if s["posterior"] == "trained":
+            row |= {"rescaled_kl": 1000 * (1 - size["gain"]), "original_mcallester": size["trained"]}
+            row |= {"rescaled_mcallester": size["trained"], "original_kl_form": size["half"]}
+        else:
+            before, after = before + size.get("before", 0), after + size.get("after", 0)
+            if s["part"] == "noise":
+                after = before * (1 - size["noise"])
+            row |= {"rescaled_kl": 1000 / size["ratio"], "original_mcallester": before, "rescaled_mcallester": after}
+            row["original_kl_form"] = 0.99
+        row |= {"tuned_kl": 1000 / size["tuned"], "both_kl": (1 - size["top"]) * 1000 / size["tuned"]}
+        tuned = row["rescaled_mcallester"] + size.get("worse", 0.0)
+        row |= {"tuned_mcallester": tuned, "both_mcallester": tuned}
+        row |= {f"{column}_kl_form": row["original_kl_form"] for column in COLUMNS}
+        made.append(row)
+    return Rows(made)
+
+
+def words(rows, scale="medium"):
+    return {v.claim.name: v.word for v in EXPERIMENT.judge(rows, scale)}
+
+
+def test_a_world_like_the_published_one_is_seen():
+    assert set(words(world()).values()) == {"seen again"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "effects"),
+    [
+        ("rescaling-lowers-mnist", {"after": 0.3}),
+        ("rescaling-lowers-cifar", {"noise": 0.01}),
+        ("kl-ratio", {"ratio": 1.9}),
+        ("vacuous-to-non-vacuous", {"after": 0.4}),
+        ("vacuous-to-non-vacuous", {"before": -0.1}),
+        ("published-before", {"before": 0.16}),
+        ("published-after", {"after": -0.16}),
+        ("tuned-scale-matches", {"worse": 0.03}),
+        ("on-top-of-tuned", {"top": 0.3}),
+        ("on-top-of-tuned", {"top": -0.01}),
+        ("trained-non-vacuous", {"trained": 1.01}),
+        ("trained-under-half", {"half": 0.51}),
+        ("trained-gain-little", {"gain": 0.02}),
+        ("training-beats-rescaling", {"trained": 0.7}),
+    ],
+)
+def test_each_claim_can_fail(claim, effects):
+    assert words(world(**effects))[claim] == "not seen again"
+
+
+def test_missing_runs_leave_claims_unchecked():
+    whole = list(world())
+    gone = [row for row in whole if row["posterior"] == "trained" and row["row"] == "32"]
+    found = words(Rows([row for row in whole if row not in gone], missing=gone))
+    assert found["trained-non-vacuous"] == found["training-beats-rescaling"] == "not checked"
+    assert found["kl-ratio"] == found["rescaling-lowers-cifar"] == "seen again"
+
+
+def test_distances_are_ours_minus_published():
+    row = {"row": "32", "original_mcallester": 1.0, "rescaled_mcallester": 0.4}
+    assert distance(row, "original") == pytest.approx(0.13)
+    assert distance(row, "rescaled") == pytest.approx(-0.06)
+
+
+def test_smoke_verdicts_and_figures(rows):
+    found = words(rows, "smoke")
+    assert set(found) == {claim.name for claim in EXPERIMENT.claims if "smoke" in claim.scales}
+    assert "not checked" not in found.values()
+    exhibits = {e.name: e for e in EXPERIMENT.figures(rows)}
+    assert len(exhibits) == len(EXPERIMENT.figures(rows))
+    for exhibit in exhibits.values():
+        assert exhibit.rows or exhibit.name == "distances"  # no digits were published
+        if isinstance(exhibit, Figure):
+            fields = {exhibit.x.field, exhibit.y.field, *filter(None, (exhibit.series, exhibit.low, exhibit.high))}
+            assert all(fields <= set(row) for row in exhibit.rows)
+        else:
+            assert all(len(line) == len(exhibit.columns) for line in exhibit.rows)
+    assert EXPERIMENT.figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+
+
+def test_published_points_are_shown_beside_published_sizes():
+    exhibits = {e.name: e for e in EXPERIMENT.figures(world())}
+    for name in ("bounds-widest", "bounds-standard"):
+        shown = {row["row"]: row["bound"] for row in exhibits[name].rows if row["column"] == "published rescaled"}
+        assert shown == {row: after for row, (_, after, _) in ARCHITECTURES.items()}
+    assert len(exhibits["distances"].rows) == 2 * len(ARCHITECTURES) + len(NOISE)
+    assert all(line[4] == line[7] == "+0.00" for line in exhibits["distances"].rows if line[0] in ARCHITECTURES)
+    quick = {e.name: e for e in EXPERIMENT.figures(world("quick"))}
+    assert not any("published" in row["column"] for row in quick["bounds-widest"].rows)
