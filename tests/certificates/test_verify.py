@@ -80,8 +80,8 @@ def raise_n(folder):
 
 def fewer_errors(folder):
     def change(record):
-        place = record["draws"] or record["floor_detail"]
-        place["errors"] -= 1
+        counts = record["counts"]
+        counts["draws" if "draws" in counts else "floor"] -= 1
 
     edit_json(folder, change)
 
@@ -240,18 +240,20 @@ def test_retraining_confirms_the_prior_and_finds_a_forged_one(made, tmp_path, ki
     from truerisk.certificates import Certificate
     from truerisk.certificates.certificate import complete
     from truerisk.certificates.evidence import Evidence
-    from truerisk.certificates.record import assemble, derive_facts
+    from truerisk.certificates.record import assemble, measure
     from truerisk.certificates.settings import Settings
 
     cert = Certificate.load(made[kind])
     evidence, settings = cert.evidence, Settings.from_record(cert.record["settings"])
     if kind == "split":
-        evidence = Evidence(evidence.parts, evidence.posterior.network(), evidence.posterior, evidence.posterior)
+        posterior = evidence.posterior
+        forged = {"prior": posterior, "posterior": posterior}
+        evidence = Evidence(evidence.parts, {"network": posterior.network()}, forged)
     else:
         with torch.no_grad():
             first_weight(dict(evidence.network.named_parameters())).add_(0.01)
     data = load("digits")
-    record = assemble(settings, data, evidence, derive_facts(settings, data, evidence))
+    record = assemble(settings, data, evidence, measure(settings, data, evidence))
     record["model"] = cert.record["model"]
     Certificate(complete(record, settings, evidence), evidence).save(tmp_path / "forged")
     told = truerisk.verify(tmp_path / "forged").unchecked
@@ -279,7 +281,7 @@ def test_retraining_uses_the_threads_of_the_certificate(made, tmp_path):
 
 
 def test_not_a_number_is_never_the_same():
-    from truerisk.certificates.repeat import _relative_gap
+    from truerisk.certificates.case import _relative_gap
 
     one, nan = torch.ones(3), torch.tensor([1.0, float("nan"), 1.0])
     assert _relative_gap(one, one) == 0
@@ -316,7 +318,7 @@ def test_other_software_draws_afresh_and_says_so(made, tmp_path):
     shutil.copytree(made["split"], folder)
     edit_json(
         folder,
-        lambda r: (r["draws"].update(errors=r["draws"]["errors"] + 1), r["software"].update(torch="1.0")),
+        lambda r: (r["counts"].update(draws=r["counts"]["draws"] + 1), r["software"].update(torch="1.0")),
     )
     # The count is now one off, as another machine's random numbers may give; the derived fields still follow
     # the old count, so they are recomputed from the claimed one.
@@ -336,17 +338,15 @@ def test_other_software_draws_afresh_and_says_so(made, tmp_path):
 
 def rewrite_with_errors(folder, extra):
     """A certificate whose count is ``extra`` off and whose other numbers follow from that count."""
-    from dataclasses import replace
-
     from truerisk.certificates import Certificate
-    from truerisk.certificates.record import assemble, derive_facts
+    from truerisk.certificates.record import assemble, measure
     from truerisk.certificates.settings import Settings
 
     cert = Certificate.load(folder)
     settings, data = Settings.from_record(cert.record["settings"]), load("digits")
-    facts = derive_facts(settings, data, cert.evidence)
-    estimate = replace(facts.estimate, errors=facts.estimate.errors + extra)
-    record = cert.record | assemble(settings, data, cert.evidence, replace(facts, estimate=estimate))
+    facts = measure(settings, data, cert.evidence)
+    facts = facts.having("draws", facts.counts["draws"].value + extra)
+    record = cert.record | assemble(settings, data, cert.evidence, facts)
     record["software"]["torch"] = "1.0"
     (folder / "certificate.json").write_text(json.dumps(record))
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import platform
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from truerisk._version import __version__
@@ -24,10 +22,11 @@ from truerisk.certificates.files import (
     sha256,
     to_json,
 )
+from truerisk.certificates.methods import find_method
 from truerisk.certificates.settings import Settings
+from truerisk.certificates.software import software
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import BUILTIN, Architecture, architecture, builtin, predict_labels
-from truerisk.pacbayes import draw_predictions
+from truerisk.nets import BUILTIN, Architecture, architecture, builtin
 
 FORMAT = 1
 
@@ -97,9 +96,9 @@ class Certificate:
         shape = tuple(self.record["data"]["input_shape"])
         if X.shape[1:] != shape or not len(X):
             raise TrueriskError(f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}.")
-        if self.evidence.posterior is None:
-            return predict_labels(self.evidence.network, X)
-        return draw_predictions(self.evidence.posterior, X, secrets.randbits(63) if seed is None else seed)
+        settings = Settings.from_record(self.record["settings"])
+        draw_seed = secrets.randbits(63) if seed is None else seed
+        return find_method(settings.method).predict(settings, self.evidence, X, draw_seed)
 
     def save(self, folder: str | Path) -> Path:
         """Write weights, split and ``certificate.json`` (last, so that a certificate is never half there)."""
@@ -124,16 +123,6 @@ def complete(record: dict[str, Any], settings: Settings, evidence: Evidence) -> 
     hashes = {name: sha256(content) for name, content in encode(evidence).items()}
     extra = {"settings": settings.record(), "files": hashes, "software": software(), "version": __version__}
     return {"format": FORMAT, **record, **extra}
-
-
-def software() -> dict[str, str | int]:
-    """What may change the last digit of a float, or the stream of random numbers."""
-    return {
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
-    }
 
 
 def read_record(folder: str | Path) -> dict[str, Any]:

@@ -8,20 +8,20 @@ from typing import Any
 from torch import nn
 
 from truerisk.certificates.certificate import Certificate, complete
-from truerisk.certificates.evidence import Evidence, Fit, produce
+from truerisk.certificates.evidence import Evidence, split_data
 from truerisk.certificates.fresh import leave_out
-from truerisk.certificates.ledger import ledger
-from truerisk.certificates.record import assemble, derive_facts
+from truerisk.certificates.methods import find_method
+from truerisk.certificates.record import assemble, measure, spend
 from truerisk.certificates.settings import (
     DATA_FREE_STD,
     HOLD_OUT,
-    METHODS,
     PAC_BAYES_KL,
     Settings,
     already_tried,
     default_plans,
     split_fraction,
 )
+from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN, FACTORY, Architecture, architecture, check_network, load_weights
@@ -45,6 +45,7 @@ def certify(
     epochs: int | None = None,
     prior_std: float | None = None,
     trust_factory: bool = False,
+    options: dict[str, Any] | None = None,
     data_dir: str | Path | None = None,
     work: str | Path | None = None,
 ) -> Certificate:
@@ -83,9 +84,10 @@ def certify(
     loaded = load("digits" if data is None else data, data_dir)
     arch = architecture(build, loaded.input_shape, loaded.classes, trust_factory=trust_factory)
     settings = _settings(
-        loaded, arch, prior, delta, seed, method, fit, trust_factory, tried, objective, epochs, prior_std
+        loaded, arch, prior, delta, seed, method, fit, trust_factory, tried, objective, epochs, prior_std, options
     )
-    evidence = produce(settings, loaded, arch, fit, Path(work) if work else None)
+    trainer = Trainer(settings, loaded, arch, fit, Path(work) if work else None)
+    evidence = find_method(method).produce(trainer, split_data(settings, len(loaded)))
     return _finish(settings, loaded, arch, evidence)
 
 
@@ -102,23 +104,17 @@ def _settings(
     objective: str,
     epochs: int | None,
     prior_std: float | None,
+    options: dict[str, Any] | None,
 ) -> Settings:
     """All choices with their defaults filled in, refused here if they can't work."""
-    if method not in METHODS:
-        raise TrueriskError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}.")
     known_objective(objective)
     fraction = split_fraction(prior)
-    if method == HOLD_OUT and not fraction:
-        raise TrueriskError(
-            "a hold-out needs examples to train on: give --prior split:FRACTION with --method hold-out."
-        )
     if prior_std is not None and not 0 < prior_std < float("inf"):
         raise TrueriskError(f"prior_std is {prior_std}, but must be a positive number.")
     std = DATA_FREE_STD if prior_std is None and not fraction else prior_std
-    total = (1 if tried is None else tried) * already_tried(arch.kind, data)
-    ledger(delta, total, method)  # refuses a delta or a count that makes no sense before anything is trained
+    total = (1 if tried is None else tried) * already_tried(arch.name, arch.kind, data, prior, seed)
     n_prior = round(fraction * len(data))
-    return Settings(
+    settings = Settings(
         method=method,
         prior=prior,
         delta=float(delta),
@@ -130,8 +126,12 @@ def _settings(
         trust_factory=trust_factory and arch.kind == FACTORY,
         objective=objective,
         prior_std=None if std is None else float(std),
-        plans=default_plans(n_prior, len(data) - n_prior, seed, epochs),
+        plans=default_plans(arch.name, data, n_prior, seed, epochs),
+        options=options or {},
     )
+    find_method(method).refuse(settings)
+    spend(settings)  # refuses a delta or a count that makes no sense before anything is trained
+    return settings
 
 
 def _certify_trained(
@@ -149,11 +149,11 @@ def _certify_trained(
     if weights is None and arch.kind == BUILTIN:
         raise TrueriskError("a built-in network has no trained weights of its own: give --weights FILE.")
     settings = Settings(HOLD_OUT, "none", float(delta), seed, 1 if tried is None else tried, arch.name, arch.kind)
-    ledger(settings.delta, settings.tried, HOLD_OUT)
+    spend(settings)
     module = _trained_module(arch, weights)
     parts = leave_out(data, trained_on, data_dir)
     network = check_network(module, data.X[parts.certify], data.classes)
-    return _finish(settings, data, arch, Evidence(parts, network))
+    return _finish(settings, data, arch, Evidence(parts, {"network": network}))
 
 
 def _trained_module(arch: Architecture, weights: str | Path | None) -> nn.Module:
@@ -164,7 +164,6 @@ def _trained_module(arch: Architecture, weights: str | Path | None) -> nn.Module
 
 
 def _finish(settings: Settings, data: Data, arch: Architecture, evidence: Evidence) -> Certificate:
-    facts = derive_facts(settings, data, evidence)
-    record: dict[str, Any] = assemble(settings, data, evidence, facts)
+    record: dict[str, Any] = assemble(settings, data, evidence, measure(settings, data, evidence))
     record["model"] = {"name": arch.name, "kind": arch.kind}
     return Certificate(complete(record, settings, evidence), evidence)

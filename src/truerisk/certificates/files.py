@@ -16,29 +16,25 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.rescaling import BEST, TOGETHER
 from truerisk.data import Split
 from truerisk.errors import VerificationError
 from truerisk.pacbayes import Gaussian
 
 CERTIFICATE = "certificate.json"
+SPLIT, SUFFIX = "split", ".safetensors"
 
 
 def encode(evidence: Evidence) -> dict[str, bytes]:
     """File name to content for all arrays of a certificate."""
-    arrays: dict[str, dict[str, Tensor]] = {
-        "split.safetensors": {
-            "prior": torch.from_numpy(evidence.parts.prior),
-            "certify": torch.from_numpy(evidence.parts.certify),
-        },
-        "network.safetensors": dict(evidence.network.state_dict()),
+    parts = {"prior": evidence.parts.prior, "certify": evidence.parts.certify}
+    arrays = {SPLIT: {name: torch.from_numpy(rows) for name, rows in parts.items()}}
+    arrays |= {name: dict(network.state_dict()) for name, network in evidence.networks.items()}
+    arrays |= {name: _gaussian_tensors(gaussian) for name, gaussian in evidence.gaussians.items()}
+    arrays |= evidence.arrays
+    return {
+        f"{name}{SUFFIX}": save_tensors({k: v.contiguous().clone() for k, v in tensors.items()})
+        for name, tensors in arrays.items()
     }
-    if evidence.prior is not None and evidence.posterior is not None:
-        arrays["prior.safetensors"] = _gaussian_tensors(evidence.prior)
-        arrays["posterior.safetensors"] = _gaussian_tensors(evidence.posterior)
-    if evidence.log_scales is not None:
-        arrays["log_scales.safetensors"] = evidence.log_scales
-    return {name: save_tensors({k: v.contiguous().clone() for k, v in a.items()}) for name, a in arrays.items()}
 
 
 def decode(files: dict[str, bytes], module: nn.Module) -> Evidence:
@@ -46,28 +42,19 @@ def decode(files: dict[str, bytes], module: nn.Module) -> Evidence:
     arrays = {}
     for name, content in files.items():
         try:
-            arrays[name] = load_tensors(content)
+            arrays[name.removesuffix(SUFFIX)] = load_tensors(content)
         except SafetensorError as error:
             raise VerificationError(f"{name} is not a readable safetensors file ({error}).") from error
     try:
-        parts = Split(*(np.asarray(arrays["split.safetensors"][k].numpy()) for k in ("prior", "certify")))
-        network = _with_state(module, arrays["network.safetensors"])
-        if "posterior.safetensors" not in arrays:
-            return Evidence(parts, network)
-        prior = _gaussian(module, arrays["prior.safetensors"])
-        posterior = _gaussian(module, arrays["posterior.safetensors"])
-        return Evidence(parts, network, prior, posterior, _log_scales(arrays.get("log_scales.safetensors")))
+        split = arrays.pop(SPLIT)
+        parts = Split(*(np.asarray(split[k].numpy()) for k in ("prior", "certify")))
+        networks = {k: _with_state(module, arrays.pop(k)) for k in sorted(arrays) if k.startswith("network")}
+        gaussians = {
+            k: _gaussian(module, arrays.pop(k)) for k in sorted(arrays) if k.startswith(("prior", "posterior"))
+        }
+        return Evidence(parts, networks, gaussians, arrays)
     except KeyError as error:
         raise VerificationError(f"the certificate's files have no entry {error}.") from error
-
-
-def _log_scales(stored: dict[str, Tensor] | None) -> dict[str, Tensor] | None:
-    """Both vectors of log-scales; whether they fit the network shows when they are used."""
-    if stored is None:
-        return None
-    if any(stored[name].dtype != torch.float64 for name in (BEST, TOGETHER)):
-        raise VerificationError("log_scales.safetensors must hold float64 numbers.")
-    return {name: stored[name] for name in (BEST, TOGETHER)}
 
 
 def read_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
@@ -105,7 +92,10 @@ def _gaussian(module: nn.Module, tensors: dict[str, Tensor]) -> Gaussian:
     for key, value in tensors.items():
         kind, _, name = key.partition(".")
         parts[kind][name] = value
-    return Gaussian(_with_state(module, {**parts["mean"], **parts["fixed"]}), parts["mean"], parts["std"])
+    twin = _with_state(module, {**parts["mean"], **parts["fixed"]})
+    for name, parameter in twin.named_parameters():
+        parameter.requires_grad_(name in parts["mean"])  # what has no distribution is fixed
+    return Gaussian(twin, parts["mean"], parts["std"])
 
 
 def _with_state(module: nn.Module, state: dict[str, Tensor]) -> nn.Module:

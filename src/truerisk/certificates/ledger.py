@@ -7,17 +7,13 @@ compared on the same data each need their own share, also those that lost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_DOWN, Decimal
 from typing import TypedDict
 
 from truerisk.errors import TrueriskError
 
-MONTE_CARLO_SHARE = Decimal("0.1")
 DIGITS = Decimal("1e-15")  # shares are rounded down to this, so that they never add up to too much
-
-PAC_BAYES = "PAC-Bayes-kl inequality: the certifying examples are misleading"
-MONTE_CARLO = "Monte Carlo: the drawn networks erred less often than the posterior does on average"
-HOLD_OUT = "Clopper-Pearson: the tested examples are misleading"
 
 
 class Entry(TypedDict):
@@ -27,10 +23,10 @@ class Entry(TypedDict):
     delta: float
 
 
-def ledger(delta: float, tried: int, method: str) -> list[Entry]:
-    """Split ``delta`` among ``tried`` configurations, and this one's share among its events.
+def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]]) -> list[Entry]:
+    """Split ``delta`` among ``tried`` configurations, and this one's share among its events by their parts.
 
-    >>> for entry in ledger(0.05, 1, "pac-bayes-kl"):
+    >>> for entry in ledger(0.05, 1, [("one", Decimal("0.9")), ("two", Decimal("0.1"))]):
     ...     print(entry["delta"])
     0.045
     0.005
@@ -40,12 +36,13 @@ def ledger(delta: float, tried: int, method: str) -> list[Entry]:
         raise TrueriskError(f"delta is {delta}, but must lie strictly between 0 and 1; 0.05 is usual.")
     if tried < 1:
         raise TrueriskError(f"tried is {tried}, but at least this one configuration was tried; give 1 or more.")
+    parts = [part for _, part in events]
+    if min(parts) <= 0 or sum(parts) > 1:
+        raise TrueriskError("the parts of delta must be positive and add up to at most 1.")
     own = (total / tried).quantize(DIGITS, ROUND_DOWN)
-    if method == "hold-out":
-        entries = [_entry(HOLD_OUT, own)]
-    else:
-        draws = (own * MONTE_CARLO_SHARE).quantize(DIGITS, ROUND_DOWN)
-        entries = [_entry(PAC_BAYES, own - draws), _entry(MONTE_CARLO, draws)]
+    entries = [_entry(event, (own * part).quantize(DIGITS, ROUND_DOWN)) for event, part in events]
+    if min(entry["delta"] for entry in entries) <= 0:
+        raise TrueriskError("delta is too small to be shared among so many events; give a larger one or try fewer.")
     if tried > 1:
         others = f"the same for {tried - 1} other configurations that may have been compared on this data"
         entries.append(_entry(others, total - own))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truerisk.errors import TrueriskError
+from truerisk.errors import TrueriskError, VerificationError
 from truerisk.pacbayes import Gaussian, kls, rescale_and_tune, tighten
 from truerisk.symmetry import Symmetry, find_symmetry
 
@@ -53,6 +53,13 @@ def best_log_scales(posterior: Gaussian, prior: Gaussian, input_shape: Sequence[
     return {BEST: best, TOGETHER: rescale_and_tune(posterior, prior, symmetry, best)}
 
 
+def rescaled_prior(prior: Gaussian, log_scales: Mapping[str, Tensor] | None, input_shape: Sequence[int]) -> Gaussian:
+    """The prior moved by the stored log-scales: other weights, the same distribution of functions."""
+    if log_scales is None:
+        return prior
+    return prior.rescaled(_symmetry(prior, input_shape).factors(_checked(log_scales)[BEST]))
+
+
 def rescaled_kl(
     posterior: Gaussian, prior: Gaussian, log_scales: Mapping[str, Tensor] | None, input_shape: Sequence[int]
 ) -> RescaledKL:
@@ -60,9 +67,15 @@ def rescaled_kl(
     if log_scales is None:
         kl = posterior.kl(prior)
         return RescaledKL(kl, kl)
-    symmetry = _symmetry(prior, input_shape)
-    original, tuned, rescaled, both = kls(posterior, prior, symmetry, log_scales[BEST], log_scales[TOGETHER])
+    symmetry, stored = _symmetry(prior, input_shape), _checked(log_scales)
+    original, tuned, rescaled, both = kls(posterior, prior, symmetry, stored[BEST], stored[TOGETHER])
     return RescaledKL(rescaled, original, tuned, both, symmetry.dim)
+
+
+def _checked(log_scales: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    if log_scales.keys() != {BEST, TOGETHER} or any(t.dtype != torch.float64 for t in log_scales.values()):
+        raise VerificationError("log_scales.safetensors must hold two vectors of float64 numbers.")
+    return log_scales
 
 
 def _symmetry(gaussian: Gaussian, input_shape: Sequence[int]) -> Symmetry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from truerisk.certificates.settings import HOLD_OUT, Settings
+from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split
 from truerisk.nets import FACTORY, MODULE
 
@@ -32,15 +32,6 @@ def headline(record: dict[str, Any]) -> str:
     if record["risk_bound"] >= 1:
         return f"Vacuous: nothing below 100 % can be certified for {who.rstrip(',')} with {sure} confidence."
     return f"With {sure} confidence, {who} is wrong on at most {percent(record['risk_bound'])} of unseen examples."
-
-
-def floor(settings: Settings) -> str:
-    """Which hold-out bound the floor is."""
-    if settings.method == HOLD_OUT:
-        return "this certificate is itself the hold-out bound"
-    if settings.prior.startswith("split"):
-        return "the prior's mean network, tested on the certifying examples"
-    return "the same network trained on four fifths of the data, tested on the rest"
 
 
 def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:

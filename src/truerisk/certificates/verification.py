@@ -12,12 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from truerisk.certificates.case import Case, Verification
 from truerisk.certificates.certificate import read_record, stored_architecture
-from truerisk.certificates.evidence import Evidence, Fit, split_data
-from truerisk.certificates.files import decode, read_files
-from truerisk.certificates.record import assemble, differs
-from truerisk.certificates.repeat import Case, Verification, check_origin, recount
-from truerisk.certificates.settings import HOLD_OUT, Settings, already_tried
+from truerisk.certificates.evidence import Evidence, split_data
+from truerisk.certificates.files import SPLIT, SUFFIX, decode, read_files
+from truerisk.certificates.methods import find_method
+from truerisk.certificates.record import assemble, differs, spend
+from truerisk.certificates.repeat import recount
+from truerisk.certificates.settings import Settings, already_tried
+from truerisk.certificates.trainer import Fit
 from truerisk.data import Data, check_partition, load
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import BUILTIN, Architecture
@@ -49,7 +52,7 @@ def verify(
     arch, evidence = _network(record, model, files)
     case = Case(settings, loaded, arch, evidence, record, result)
     _check_split(case)
-    check_origin(case, retrain, fit)
+    find_method(settings.method).origin(case, retrain, fit)
     facts = recount(case)
     _compare(assemble(settings, loaded, evidence, facts), record)
     result.checked.append("the KL, the ledger, the bound and every other number follow from the files")
@@ -74,23 +77,28 @@ def _network(record: dict[str, Any], model: object, files: dict[str, bytes]) -> 
 def _settings(record: dict[str, Any], data: Data) -> Settings:
     try:
         settings = Settings.from_record(record["settings"])
+        find_method(settings.method).refuse(settings)
+        spend(settings)
     except TrueriskError as error:
         raise VerificationError(str(error)) from error
     pairs = {"name": settings.model, "kind": settings.model_kind}
     if record["model"] != pairs or not _right_files(settings, set(record["files"])):
         raise VerificationError("the certificate's model or list of files does not fit its settings.")
-    if settings.prior != "none" and settings.tried < already_tried(settings.model_kind, data):
+    owed = (
+        1
+        if settings.prior == "none"
+        else already_tried(settings.model, settings.model_kind, data, settings.prior, settings.seed)
+    )
+    if settings.tried < owed:
         raise VerificationError("the ledger does not pay for the configurations that were compared on this data.")
     return settings
 
 
 def _right_files(settings: Settings, names: set[str]) -> bool:
-    """All that the method needs and nothing else; log-scales only where a network could be followed."""
-    needed = {"split.safetensors", "network.safetensors"}
-    if settings.method == HOLD_OUT:
-        return names == needed
-    needed |= {"prior.safetensors", "posterior.safetensors"}
-    return needed <= names <= needed | {"log_scales.safetensors"}
+    """All that the method needs and nothing that it does not know."""
+    needed, optional = find_method(settings.method).files(settings)
+    given = {name.removesuffix(SUFFIX) for name in names}
+    return all(n.endswith(SUFFIX) for n in names) and needed | {SPLIT} <= given <= needed | optional | {SPLIT}
 
 
 def _data(record: dict[str, Any], data: object, data_dir: str | Path | None) -> Data:

@@ -1,6 +1,7 @@
 """PAC-Bayes on modules: Gaussian priors and posteriors, their training, their risk."""
 
 from truerisk.pacbayes.chain import Chain, kl_chain, kls, rescale_and_tune
+from truerisk.pacbayes.draw import draw, drawn_network, log_ratio
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
 from truerisk.pacbayes.monte_carlo import DrawPlan, GibbsEstimate, draw_predictions, gibbs_risk, plan_draws
@@ -21,12 +22,15 @@ __all__ = [
     "NotPerExample",
     "StochasticNetwork",
     "Tightened",
+    "draw",
     "draw_predictions",
+    "drawn_network",
     "fan_in_std",
     "gibbs_risk",
     "kl_chain",
     "kls",
     "lifted_kl",
+    "log_ratio",
     "plan_draws",
     "rescale_and_tune",
     "tighten",

@@ -113,7 +113,7 @@ def _cards(record: dict[str, Any]) -> list[dict[str, str]]:
     if record["draws"] is None:
         seen = f"The error rate of the network on the {n:,} tested examples. An observation, not a bound."
     else:
-        wrong, answers = record["draws"]["errors"], record["draws"]["n"] * record["draws"]["passes"]
+        wrong, answers = record["counts"]["draws"], record["draws"]["n"] * record["draws"]["passes"]
         seen = (
             f"The error rate of drawn networks on the {n:,} certifying examples, {wrong:,} wrong answers "
             f"out of {answers:,}. An observation, not a bound."

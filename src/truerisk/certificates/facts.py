@@ -1,0 +1,36 @@
+"""What was counted for a certificate, kept apart from the arithmetic that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from truerisk.certificates.rescaling import RescaledKL
+from truerisk.pacbayes import DrawPlan
+
+FLOOR = "floor"  # errors of the network that the floor tests
+DRAWS = "draws"  # errors of drawn networks
+
+
+@dataclass(frozen=True)
+class Count:
+    """``value`` of ``trials``. ``near_ties`` are answers that another machine's rounding could flip."""
+
+    value: int
+    near_ties: int
+    trials: int
+    drawn: bool = False  # random draws: other versions of the software may draw other numbers
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a method counted and measured; the same evidence gives the same facts."""
+
+    counts: dict[str, Count]
+    duplicates: int = 0
+    kl: RescaledKL | None = None
+    plan: DrawPlan | None = None
+    numbers: dict[str, float] = field(default_factory=dict)
+
+    def having(self, name: str, value: int) -> Facts:
+        """The same facts with another value of one count."""
+        return replace(self, counts={**self.counts, name: replace(self.counts[name], value=value)})

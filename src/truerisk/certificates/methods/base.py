@@ -1,0 +1,130 @@
+"""What a method of certifying must say of itself. One file of this folder is one method.
+
+A method trains (``produce``), counts (``measure``) and does arithmetic (``derive``). ``verify`` calls the last two
+again on the stored evidence and compares every number, so there is one place where each number is made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerisk.certificates.case import Case
+from truerisk.certificates.evidence import Evidence, floor_split
+from truerisk.certificates.facts import FLOOR, Count, Facts
+from truerisk.certificates.ledger import Entry
+from truerisk.certificates.settings import Settings, split_fraction
+from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.data import Data, Split, duplicates_across
+from truerisk.errors import TrueriskError
+from truerisk.nets import count_errors, predict_labels
+
+STOCHASTIC, SINGLE_DRAW, DETERMINISTIC = "stochastic", "single-draw", "deterministic"
+PREDICTORS = (STOCHASTIC, SINGLE_DRAW, DETERMINISTIC)
+Shares = list[tuple[str, Decimal]]  # events and the parts of this configuration's delta that they get
+
+
+class Method(ABC):
+    """One way to certify."""
+
+    name: ClassVar[str]
+    predictor: ClassVar[str]
+    summary: ClassVar[str]  # one line for help texts
+    needs_split: ClassVar[bool] = False
+    takes_trained: ClassVar[bool] = False  # a network that came trained, and fresh examples
+    options: ClassVar[Mapping[str, int | float | str]] = MappingProxyType({})  # what the user may set, with defaults
+
+    def refuse(self, settings: Settings) -> None:
+        """Raise TrueriskError where these settings can't work, before anything is trained."""
+        if settings.prior == "none" and not self.takes_trained:
+            raise TrueriskError(f"the method {self.name} is not for a network that came trained.")
+        if self.needs_split and settings.prior != "none" and not split_fraction(settings.prior):
+            raise TrueriskError(
+                f"the method {self.name} needs examples to train on first: give --prior split:FRACTION with it."
+            )
+        wrong = {
+            k for k, v in settings.options.items() if k not in self.options or type(v) is not type(self.options[k])
+        }
+        if wrong:
+            raise TrueriskError(f"the method {self.name} takes no option {', '.join(sorted(wrong))} of that kind.")
+
+    @abstractmethod
+    def events(self, settings: Settings) -> Shares:
+        """The probability events that this configuration spends its delta on; parts add up to at most 1."""
+
+    @abstractmethod
+    def produce(self, trainer: Trainer, parts: Split) -> Evidence:
+        """Train everything."""
+
+    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
+        """(needed, optional) names of the evidence's entries, the split aside."""
+        return {"network"}, set()
+
+    @abstractmethod
+    def measure(
+        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
+    ) -> Facts:
+        """Count. ``claimed`` is the record under verification; ``redraw`` asks for other random draws than its."""
+
+    @abstractmethod
+    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
+        """risk_bound, empirical_risk, empirical_risk_upper, kl, kl_unrescaled, rescaling, draws, breakdown."""
+
+    @abstractmethod
+    def floor(self, settings: Settings) -> str:
+        """Which hold-out bound the floor is, in words."""
+
+    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
+        """Check that what saw no certifying example is what seed and prior data give."""
+        if not retrain:
+            case.result.unchecked.append(
+                "that the tested network saw only its own examples: verify --retrain trains it again from the seed"
+            )
+            return
+        with case.threads():
+            again = tested_network(case.trainer(fit), case.evidence.parts)
+        case.compare("tested network", case.evidence.network.state_dict(), again.state_dict())
+
+    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
+        """What this method takes for granted beyond what all do."""
+        return []
+
+    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+        """Labels by exactly the predictor that was certified."""
+        return predict_labels(evidence.network, X)
+
+
+def tested_network(trainer: Trainer, parts: Split) -> Any:
+    """The deterministic network beside a certificate: trained on the prior's examples, or for the floor."""
+    if len(parts.prior):
+        return trainer.network("prior", parts.prior)
+    return trainer.network("floor", floor_split(trainer.settings, len(trainer.data))[0])
+
+
+def tested_rows(settings: Settings, data: Data, parts: Split) -> np.ndarray:
+    """The rows that this network is tested on."""
+    return parts.certify if len(parts.prior) or settings.prior == "none" else floor_split(settings, len(data))[1]
+
+
+def floor_count(settings: Settings, data: Data, evidence: Evidence) -> Count:
+    """Errors of the floor's network on the rows that it never saw."""
+    rows = tested_rows(settings, data, evidence.parts)
+    errors, ties = count_errors(evidence.network, data.X[rows], data.y[rows])
+    return Count(errors, ties, len(rows))
+
+
+def floor_facts(settings: Settings, data: Data, evidence: Evidence) -> Facts:
+    """The facts that every method has."""
+    return Facts({FLOOR: floor_count(settings, data, evidence)}, duplicates_across(data, evidence.parts))
+
+
+def usual_floor(settings: Settings) -> str:
+    """The floor of methods that are not a hold-out themselves."""
+    if settings.prior.startswith("split"):
+        return "the prior's mean network, tested on the certifying examples"
+    return "the same network trained on four fifths of the data, tested on the rest"

@@ -1,0 +1,160 @@
+"""Progressive validation: train on a growing prefix, test each model on the block that comes next.
+
+Blum, Kalai and Langford (1999). Most of the data trains, and every example after the first prefix certifies too. The
+certified predictor draws one of the models for each prediction, with the sizes of their blocks as weights.
+
+Who sees what: the rows come in a seeded order. Model j is trained on all rows before block j and on nothing else, so
+block j is fresh to it. The last block trains no certified model. A probe at the end of the first prefix, tested before
+it is trained on, says what error rate to expect, and with it the bound's parameter t: fixed before any tested example.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from truerisk.bounds import progressive, progressive_t
+from truerisk.certificates.case import Case
+from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.facts import FLOOR, Count, Facts
+from truerisk.certificates.ledger import Entry, share
+from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares
+from truerisk.certificates.settings import Settings
+from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.data import Data, Split, duplicates_across
+from truerisk.errors import TrueriskError
+from truerisk.nets import count_errors, predict_labels
+from truerisk.seeds import derive
+
+EVENT = "progressive validation: the tested blocks are misleading"
+PROBE = "probe"
+LEAST = 10  # examples in a block
+
+
+class Progressive(Method):
+    """p_bar <= (1 - delta^(1/N) exp(-t p_hat)) / (1 - exp(-t)): a martingale bound (see ``bounds.progressive``)."""
+
+    name = "progressive"
+    predictor = STOCHASTIC
+    summary = "models trained on growing parts, each tested on the next block; one is drawn for each prediction"
+    needs_split = True
+    options = MappingProxyType({"blocks": 5})
+
+    def refuse(self, settings: Settings) -> None:
+        super().refuse(settings)
+        if not 1 <= _blocks(settings) <= 99:
+            raise TrueriskError(f"blocks is {_blocks(settings)}, but must lie between 1 and 99.")
+
+    def events(self, settings: Settings) -> Shares:
+        return [(EVENT, Decimal(1))]
+
+    def produce(self, trainer: Trainer, parts: Split) -> Evidence:
+        blocks, first = cut(parts, _blocks(trainer.settings))
+        model = trainer.network("prior", first)
+        networks: dict[str, nn.Module] = {"network-00": model}
+        seen = parts.prior
+        for j, block in enumerate(blocks, start=1):
+            model = trainer.continued(model, f"update-{j:02d}", seen)
+            networks[_name(j)] = model
+            seen = np.concatenate([seen, block])
+        return Evidence(parts, networks)
+
+    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
+        return {_name(j) for j in range(_blocks(settings) + 1)}, set()
+
+    def measure(
+        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
+    ) -> Facts:
+        parts = evidence.parts
+        blocks, first = cut(parts, _blocks(settings))
+        probe = parts.prior[len(first) :]
+        counts = {
+            FLOOR: _count(evidence.network, data, parts.certify),
+            PROBE: _count(evidence.networks["network-00"], data, probe),
+        }
+        for j, block in enumerate(blocks, start=1):
+            counts[f"block {j}"] = _count(evidence.networks[_name(j)], data, block)
+        return Facts(counts, duplicates_across(data, parts))
+
+    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
+        tested = [count for name, count in facts.counts.items() if name.startswith("block")]
+        errors, n = sum(count.value for count in tested), sum(count.trials for count in tested)
+        probe, delta = facts.counts[PROBE], share(entries, EVENT)
+        t = progressive_t(probe.value / probe.trials, n, delta)
+        bound, risk = progressive(errors, n, delta, t), errors / n
+        return {
+            "risk_bound": bound,
+            "empirical_risk": risk,
+            "empirical_risk_upper": risk,
+            "progressive": {
+                "t": t,
+                "expected_risk": probe.value / probe.trials,
+                "blocks": [{"n": count.trials, "errors": count.value} for count in tested],
+            },
+            "breakdown": [
+                {"part": "errors on the tested blocks", "value": risk},
+                {"part": "confidence (delta)", "value": bound - risk},
+            ],
+        }
+
+    def floor(self, settings: Settings) -> str:
+        return "the first model, tested on all certifying examples"
+
+    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
+        if not retrain:
+            case.result.unchecked.append(
+                "that each model saw only the rows before its block: verify --retrain trains them again from the seed"
+            )
+            return
+        with case.threads():
+            again = self.produce(case.trainer(fit), case.evidence.parts)
+        for name, network in again.networks.items():
+            case.compare(name, case.evidence.networks[name].state_dict(), network.state_dict())
+
+    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
+        return ["The order of the examples is a seeded shuffle that has nothing to do with what they show."]
+
+    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+        """Each example is answered by a model of its own, drawn with the blocks' sizes as weights."""
+        models = len(evidence.networks) - 1
+        sizes = np.array([len(b) for b in np.array_split(evidence.parts.certify, models)])
+        chosen = np.random.default_rng(derive(seed, "model")).choice(models, size=len(X), p=sizes / sizes.sum())
+        out = np.empty(len(X), dtype=np.int64)
+        for j in np.unique(chosen):
+            rows = chosen == j
+            out[rows] = predict_labels(evidence.networks[_name(int(j) + 1)], X[rows])
+        return out
+
+
+def cut(parts: Split, blocks: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """The blocks of certifying rows, and the rows that train before the probe, which is as large as a block.
+
+    (But never more than a fifth of the prefix.)
+    """
+    if len(parts.certify) // blocks < LEAST:
+        raise TrueriskError(
+            f"{len(parts.certify)} certifying examples do not fill {blocks} blocks of {LEAST} or more; ask for fewer."
+        )
+    pieces = np.array_split(parts.certify, blocks)
+    probe = min(len(pieces[0]), len(parts.prior) // 5)
+    if probe < LEAST:
+        raise TrueriskError(f"the first part of {len(parts.prior)} examples is too small to look ahead; enlarge it.")
+    return pieces, parts.prior[: len(parts.prior) - probe]
+
+
+def _name(j: int) -> str:
+    """Model 1 is the floor's network."""
+    return "network" if j == 1 else f"network-{j:02d}"
+
+
+def _blocks(settings: Settings) -> int:
+    return int(settings.options.get("blocks", Progressive.options["blocks"]))
+
+
+def _count(network: nn.Module, data: Data, rows: np.ndarray) -> Count:
+    errors, ties = count_errors(network, data.X[rows], data.y[rows])
+    return Count(errors, ties, len(rows))

@@ -1,0 +1,87 @@
+"""Single draw: one network, drawn once from the posterior and kept, with a bound for that very network.
+
+The disintegrated PAC-Bayes bound (Rivasplata et al. 2020; Viallard et al. 2024): in place of the KL stands the log
+density ratio of posterior and prior at the drawn weights. No Monte Carlo error is left, because one network's
+training errors can be counted. The price: the drawn weights may be unlucky, and the bound holds for this draw only.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from truerisk.bounds import confidence_term, kl_inverse, single_draw
+from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.facts import Count, Facts
+from truerisk.certificates.ledger import Entry, share
+from truerisk.certificates.methods.base import SINGLE_DRAW, Shares, floor_facts
+from truerisk.certificates.methods.pac_bayes import PacBayesKL, both_gaussians
+from truerisk.certificates.rescaling import rescaled_kl, rescaled_prior
+from truerisk.certificates.settings import Settings
+from truerisk.data import Data
+from truerisk.nets import count_errors, predict_labels
+from truerisk.pacbayes import Gaussian, draw, drawn_network, log_ratio
+from truerisk.seeds import derive
+
+EVENT = "disintegrated PAC-Bayes inequality: the certifying examples, or the one draw, are misleading"
+DRAWN = "drawn network"
+
+
+class SingleDraw(PacBayesKL):
+    """kl(empirical risk of h, true risk of h) <= (ln dQ/dP(h) + ln(2 sqrt(n)/delta)) / n for one draw h from Q."""
+
+    name = "single-draw"
+    predictor = SINGLE_DRAW
+    summary = "one network drawn from a posterior and kept (disintegrated PAC-Bayes)"
+
+    def events(self, settings: Settings) -> Shares:
+        return [(EVENT, Decimal(1))]
+
+    def measure(
+        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
+    ) -> Facts:
+        facts = floor_facts(settings, data, evidence)
+        rows, (prior, posterior) = evidence.parts.certify, both_gaussians(evidence)
+        weights = _drawn(settings, posterior)
+        errors, ties = count_errors(drawn_network(posterior, weights), data.X[rows], data.y[rows])
+        moved = rescaled_prior(prior, evidence.log_scales, data.input_shape)
+        return Facts(
+            {**facts.counts, DRAWN: Count(errors, ties, len(rows))},
+            facts.duplicates,
+            rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape),
+            numbers={"log_ratio": log_ratio(posterior, moved, weights)},
+        )
+
+    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
+        count, delta, ratio = facts.counts[DRAWN], share(entries, EVENT), facts.numbers["log_ratio"]
+        assert facts.kl is not None
+        risk = count.value / count.trials
+        bound = single_draw(risk, ratio, count.trials, delta)
+        without = kl_inverse(risk, confidence_term(count.trials, delta) / count.trials)
+        return {
+            "risk_bound": bound,
+            "empirical_risk": risk,
+            "empirical_risk_upper": risk,
+            "kl": facts.kl.kl,
+            "kl_unrescaled": facts.kl.original,
+            "rescaling": facts.kl.record(),
+            "log_ratio": ratio,
+            "breakdown": [
+                {"part": "errors of the drawn network", "value": risk},
+                {"part": "confidence (delta)", "value": without - risk},
+                {"part": "log density ratio of posterior and prior", "value": bound - without},
+            ],
+        }
+
+    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+        """By the one network that was drawn, whatever ``seed``."""
+        posterior = both_gaussians(evidence)[1]
+        return predict_labels(drawn_network(posterior, _drawn(settings, posterior)), X)
+
+
+def _drawn(settings: Settings, posterior: Gaussian) -> dict[str, Tensor]:
+    """The draw: its seed was fixed before the posterior was trained."""
+    return draw(posterior, derive(settings.seed, "single draw"))

@@ -1,0 +1,63 @@
+"""The prior of a certificate: a function of seed, architecture and the prior's own examples alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import nn
+
+from truerisk.certificates.settings import LEARNT_EXCESS, LEARNT_STDS, Settings
+from truerisk.certificates.trainer import Trainer
+from truerisk.data import Data, Split
+from truerisk.errors import TrueriskError
+from truerisk.nets import count_errors
+from truerisk.pacbayes import Gaussian, fan_in_std, gibbs_risk, plan_draws
+from truerisk.seeds import derive
+
+ALL, LAST = "all", "last"  # which layers are random
+
+
+def make_prior(trainer: Trainer, parts: Split) -> Gaussian:
+    """Around a network trained on the prior's examples, or around (or without) the seeded initial weights."""
+    settings = trainer.settings
+    centre = trainer.network("prior", parts.prior) if len(parts.prior) else trainer.fresh()
+    return prior_around(centre, settings, trainer.data.take(parts.prior) if len(parts.prior) else None)
+
+
+def prior_around(centre: nn.Module, settings: Settings, examples: Data | None) -> Gaussian:
+    """The prior with this centre; ``examples`` are the prior's own, which may choose its width for free."""
+    if settings.options.get("random", ALL) == LAST:
+        freeze_all_but_last(centre)
+    if settings.prior_std is None:
+        assert examples is not None  # only a prior with examples of its own may leave its width open
+        return _widest_that_still_fits(centre, examples, settings.seed)
+    scale = fan_in_std(centre, settings.prior_std)
+    prior = Gaussian.zero(centre, scale) if settings.prior == "zero" else Gaussian.around(centre, scale)
+    return in_float32(prior)
+
+
+def freeze_all_but_last(module: nn.Module) -> None:
+    """Leave only the last linear layer to chance: the layers before it are features, fixed before certifying."""
+    linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    if not linear:
+        raise TrueriskError("the network has no linear layer, so --random last does not apply; use --random all.")
+    module.requires_grad_(False)
+    linear[-1].requires_grad_(True)
+
+
+def in_float32(gaussian: Gaussian) -> Gaussian:
+    """Round to float32 numbers, so that a file keeps exactly what was used."""
+    mean = {name: value.float() for name, value in gaussian.mean.items()}
+    return Gaussian(gaussian.module, mean, {name: value.float() for name, value in gaussian.std.items()})
+
+
+def _widest_that_still_fits(centre: nn.Module, examples: Data, seed: int) -> Gaussian:
+    """A prior around ``centre`` as wide as the prior's own examples allow; they never certify, so this is free."""
+    errors, _ = count_errors(centre, examples.X, examples.y)
+    limit = errors / len(examples) + LEARNT_EXCESS
+    for std in LEARNT_STDS:
+        prior = in_float32(Gaussian.around(centre, fan_in_std(centre, std)))
+        plan = replace(plan_draws(prior, examples.X), passes=1)
+        if gibbs_risk(prior, examples.X, examples.y, derive(seed, "width"), plan).risk <= limit:
+            break
+    return prior

@@ -1,0 +1,110 @@
+"""Training for certificates. Who may see what (rules 2, 3 and 5 of the design) is decided by who calls this.
+
+The prior starts from a seeded initialization and sees the prior's examples only; the posterior may see
+everything; a network that is tested on examples never sees them before.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+from torch.utils.data import TensorDataset
+
+from truerisk.certificates.settings import DATA_FREE_START, Settings
+from truerisk.data import Data, Split
+from truerisk.errors import TrueriskError
+from truerisk.nets import Architecture, check_network, precision
+from truerisk.pacbayes import Gaussian, train_posterior
+from truerisk.seeds import derive, seeded_globals
+from truerisk.training import Checkpoint, fit
+
+Fit = Callable[..., Any]  # (fresh module, torch Dataset) -> the trained module, or None if trained in place
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Trains the networks of one certificate, with the user's own function or ours.
+
+    With ``work``, a killed run goes on where it was when the same things are trained again.
+    """
+
+    settings: Settings
+    data: Data
+    arch: Architecture
+    own_fit: Fit | None = None
+    work: Path | None = None
+
+    def fresh(self) -> nn.Module:
+        """A network with seeded initial weights; never the weights of a module the user handed over."""
+        module = self.arch.build(derive(self.settings.seed, "init"))
+        if precision(module) != torch.float32:
+            raise TrueriskError(
+                f"the network is in {precision(module)}, but training is in float32; build it in float32 (what is "
+                "certified is computed in float64 all the same)."
+            )
+        check_network(module, self.data.X, self.data.classes)
+        return module
+
+    def network(self, role: str, rows: np.ndarray) -> nn.Module:
+        """A network trained from its seeded start on ``rows`` alone, in eval mode; ``role`` names its plan."""
+        return self._fitted(self.fresh(), role, role, rows)
+
+    def continued(self, module: nn.Module, name: str, rows: np.ndarray) -> nn.Module:
+        """A copy of ``module`` trained on, by the plan "update", on ``rows``; a user's function starts anew."""
+        start = copy.deepcopy(module) if self.own_fit is None else self.fresh()
+        return self._fitted(start, "update", name, rows)
+
+    def _fitted(self, module: nn.Module, role: str, name: str, rows: np.ndarray) -> nn.Module:
+        examples = self.data.take(rows)
+        if self.own_fit is None:
+            plan = self.settings.plans[role]
+            checkpoint = self._checkpoint(name, module.state_dict())
+            fit(module, examples, plan, label=f"training the {name} network", checkpoint=checkpoint)
+        else:
+            module = self._fit_by_user(module, examples)
+        return check_network(module, self.data.X, self.data.classes)
+
+    def _fit_by_user(self, module: nn.Module, examples: Data) -> nn.Module:
+        assert self.own_fit is not None
+        dataset = TensorDataset(torch.tensor(examples.X), torch.tensor(examples.y))
+        with seeded_globals(derive(self.settings.seed, "fit")):
+            result = self.own_fit(module, dataset)
+        trained = module if result is None else result
+        if not isinstance(trained, nn.Module):
+            raise TrueriskError(
+                f"fit returned a {type(trained).__name__}; it must return the trained module, or None if it "
+                "trained the module it was given in place."
+            )
+        shapes = [{k: v.shape for k, v in m.state_dict().items()} for m in (trained, self.fresh())]
+        if shapes[0] != shapes[1]:
+            raise TrueriskError("fit returned a network of another architecture than the one it was given.")
+        return trained
+
+    def posterior(self, prior: Gaussian, parts: Split) -> Gaussian:
+        """The posterior trained on the certifying examples, starting at the prior (narrower if data-free)."""
+        plan = self.settings.plans["posterior"]
+        X, y = self.data.X[parts.certify], self.data.y[parts.certify]
+        checkpoint = self._checkpoint("posterior", prior.mean | prior.fixed)
+        ratio = 1.0 if len(parts.prior) else DATA_FREE_START
+        start = Gaussian(prior.module, prior.mean, {name: ratio * std for name, std in prior.std.items()})
+        name = self.settings.objective
+        posterior, _ = train_posterior(prior, X, y, plan, start=start, objective_name=name, checkpoint=checkpoint)
+        return posterior
+
+    def _checkpoint(self, name: str, start: dict[str, Tensor]) -> Checkpoint | None:
+        """Where this training is kept; ``start`` (its first weights) is part of what must agree."""
+        if self.work is None:
+            return None
+        bytes_of_start = save_tensors({key: value.contiguous().clone() for key, value in start.items()})
+        first = hashlib.sha256(bytes_of_start).hexdigest()
+        key = {"role": name, "settings": self.settings.record(), "data": self.data.sha256, "start": first}
+        return Checkpoint(self.work / f"{name}.pt", key)
