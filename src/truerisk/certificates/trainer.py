@@ -67,7 +67,7 @@ class Trainer:
         examples = self.data.take(rows)
         if self.own_fit is None:
             plan = self.settings.plans[role]
-            checkpoint = self._checkpoint(name, module.state_dict())
+            checkpoint = self._checkpoint(role, name, module.state_dict(), rows)
             fit(module, examples, plan, label=f"training the {name} network", checkpoint=checkpoint)
         else:
             module = self._fit_by_user(module, examples)
@@ -93,18 +93,27 @@ class Trainer:
         """The posterior trained on the certifying examples, starting at the prior (narrower if data-free)."""
         plan = self.settings.plans["posterior"]
         X, y = self.data.X[parts.certify], self.data.y[parts.certify]
-        checkpoint = self._checkpoint("posterior", prior.mean | prior.fixed)
         ratio = 1.0 if len(parts.prior) else DATA_FREE_START
         start = Gaussian(prior.module, prior.mean, {name: ratio * std for name, std in prior.std.items()})
+        widths = {f"std {name}": std for name, std in prior.std.items()}
+        checkpoint = self._checkpoint("posterior", "posterior", prior.mean | widths | prior.fixed, parts.certify)
         name = self.settings.objective
         posterior, _ = train_posterior(prior, X, y, plan, start=start, objective_name=name, checkpoint=checkpoint)
         return posterior
 
-    def _checkpoint(self, name: str, start: dict[str, Tensor]) -> Checkpoint | None:
-        """Where this training is kept; ``start`` (its first weights) is part of what must agree."""
+    def _checkpoint(self, role: str, name: str, start: dict[str, Tensor], rows: np.ndarray) -> Checkpoint | None:
+        """Where this training is kept. All that decides its outcome must agree, the rest (method, delta) need not.
+
+        So another method that needs the same network finds it there.
+        """
         if self.work is None:
             return None
-        bytes_of_start = save_tensors({key: value.contiguous().clone() for key, value in start.items()})
-        first = hashlib.sha256(bytes_of_start).hexdigest()
-        key = {"role": name, "settings": self.settings.record(), "data": self.data.sha256, "start": first}
-        return Checkpoint(self.work / f"{name}.pt", key)
+        first = save_tensors({key: value.contiguous().clone() for key, value in start.items()})
+        key = {
+            "plan": self.settings.plans[role].record(),
+            "objective": self.settings.objective if role == "posterior" else None,
+            "data": self.data.sha256,
+            "rows": hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest(),
+            "start": hashlib.sha256(first).hexdigest(),
+        }
+        return Checkpoint(self.work / f"{name}-{hashlib.sha256(str(key).encode()).hexdigest()[:12]}.pt", key)

@@ -4,8 +4,9 @@ Blum, Kalai and Langford (1999). Most of the data trains, and every example afte
 certified predictor draws one of the models for each prediction, with the sizes of their blocks as weights.
 
 Who sees what: the rows come in a seeded order. Model j is trained on all rows before block j and on nothing else, so
-block j is fresh to it. The last block trains no certified model. A probe at the end of the first prefix, tested before
-it is trained on, says what error rate to expect, and with it the bound's parameter t: fixed before any tested example.
+block j is fresh to it. The last block trains no certified model. The bound's parameter t must be fixed before the blocks
+are seen; a good t needs a rough idea of the error rate. The user may say it (``expect``); otherwise a probe at the end
+of the first prefix is tested before it is trained on.
 """
 
 from __future__ import annotations
@@ -42,40 +43,41 @@ class Progressive(Method):
     predictor = STOCHASTIC
     summary = "models trained on growing parts, each tested on the next block; one is drawn for each prediction"
     needs_split = True
-    options = MappingProxyType({"blocks": 5})
+    options = MappingProxyType({"blocks": 5, "expect": 0.0})  # expect 0: find out with a probe
 
     def refuse(self, settings: Settings) -> None:
         super().refuse(settings)
         if not 1 <= _blocks(settings) <= 99:
             raise TrueriskError(f"blocks is {_blocks(settings)}, but must lie between 1 and 99.")
+        if not 0 <= _expected(settings) < 1:
+            raise TrueriskError(f"expect is {_expected(settings)}, but must be an error rate below 1 (0: find out).")
 
     def events(self, settings: Settings) -> Shares:
         return [(EVENT, Decimal(1))]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
-        blocks, first = cut(parts, _blocks(trainer.settings))
+        blocks, first = cut(parts, trainer.settings)
         model = trainer.network("prior", first)
-        networks: dict[str, nn.Module] = {"network-00": model}
+        networks: dict[str, nn.Module] = {} if len(first) == len(parts.prior) else {_name(0): model}
         seen = parts.prior
         for j, block in enumerate(blocks, start=1):
-            model = trainer.continued(model, f"update-{j:02d}", seen)
+            if j > 1 or networks:
+                model = trainer.continued(model, f"update-{j:02d}", seen)
             networks[_name(j)] = model
             seen = np.concatenate([seen, block])
         return Evidence(parts, networks)
 
     def files(self, settings: Settings) -> tuple[set[str], set[str]]:
-        return {_name(j) for j in range(_blocks(settings) + 1)}, set()
+        return {_name(j) for j in range(1 if _expected(settings) else 0, _blocks(settings) + 1)}, set()
 
     def measure(
         self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
     ) -> Facts:
         parts = evidence.parts
-        blocks, first = cut(parts, _blocks(settings))
-        probe = parts.prior[len(first) :]
-        counts = {
-            FLOOR: _count(evidence.network, data, parts.certify),
-            PROBE: _count(evidence.networks["network-00"], data, probe),
-        }
+        blocks, first = cut(parts, settings)
+        counts = {FLOOR: _count(evidence.network, data, parts.certify)}
+        if not _expected(settings):
+            counts[PROBE] = _count(evidence.networks[_name(0)], data, parts.prior[len(first) :])
         for j, block in enumerate(blocks, start=1):
             counts[f"block {j}"] = _count(evidence.networks[_name(j)], data, block)
         return Facts(counts, duplicates_across(data, parts))
@@ -83,8 +85,10 @@ class Progressive(Method):
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
         tested = [count for name, count in facts.counts.items() if name.startswith("block")]
         errors, n = sum(count.value for count in tested), sum(count.trials for count in tested)
-        probe, delta = facts.counts[PROBE], share(entries, EVENT)
-        t = progressive_t(probe.value / probe.trials, n, delta)
+        expected, delta = _expected(settings), share(entries, EVENT)
+        if not expected:
+            expected = facts.counts[PROBE].value / facts.counts[PROBE].trials
+        t = progressive_t(expected, n, delta)
         bound, risk = progressive(errors, n, delta, t), errors / n
         return {
             "risk_bound": bound,
@@ -92,7 +96,7 @@ class Progressive(Method):
             "empirical_risk_upper": risk,
             "progressive": {
                 "t": t,
-                "expected_risk": probe.value / probe.trials,
+                "expected_risk": expected,
                 "blocks": [{"n": count.trials, "errors": count.value} for count in tested],
             },
             "breakdown": [
@@ -120,8 +124,8 @@ class Progressive(Method):
 
     def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
         """Each example is answered by a model of its own, drawn with the blocks' sizes as weights."""
-        models = len(evidence.networks) - 1
-        sizes = np.array([len(b) for b in np.array_split(evidence.parts.certify, models)])
+        models = _blocks(settings)
+        sizes = np.array([len(b) for b in cut(evidence.parts, settings)[0]])
         chosen = np.random.default_rng(derive(seed, "model")).choice(models, size=len(X), p=sizes / sizes.sum())
         out = np.empty(len(X), dtype=np.int64)
         for j in np.unique(chosen):
@@ -130,18 +134,19 @@ class Progressive(Method):
         return out
 
 
-def cut(parts: Split, blocks: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """The blocks of certifying rows, and the rows that train before the probe, which is as large as a block.
+def cut(parts: Split, settings: Settings) -> tuple[list[np.ndarray], np.ndarray]:
+    """The blocks of certifying rows, and the rows that the first training sees.
 
-    (But never more than a fifth of the prefix.)
+    Where no error rate is expected, these leave a probe, as large as a block but at most a fifth of the prefix.
     """
+    blocks = _blocks(settings)
     if len(parts.certify) // blocks < LEAST:
         raise TrueriskError(
             f"{len(parts.certify)} certifying examples do not fill {blocks} blocks of {LEAST} or more; ask for fewer."
         )
     pieces = np.array_split(parts.certify, blocks)
-    probe = min(len(pieces[0]), len(parts.prior) // 5)
-    if probe < LEAST:
+    probe = 0 if _expected(settings) else min(len(pieces[0]), len(parts.prior) // 5)
+    if probe < LEAST and not _expected(settings):
         raise TrueriskError(f"the first part of {len(parts.prior)} examples is too small to look ahead; enlarge it.")
     return pieces, parts.prior[: len(parts.prior) - probe]
 
@@ -153,6 +158,10 @@ def _name(j: int) -> str:
 
 def _blocks(settings: Settings) -> int:
     return int(settings.options.get("blocks", Progressive.options["blocks"]))
+
+
+def _expected(settings: Settings) -> float:
+    return float(settings.options.get("expect", Progressive.options["expect"]))
 
 
 def _count(network: nn.Module, data: Data, rows: np.ndarray) -> Count:
