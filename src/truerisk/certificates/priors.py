@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from torch import nn
 
 from truerisk.certificates.settings import LEARNT_EXCESS, LEARNT_STDS, Settings
@@ -11,7 +12,7 @@ from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
 from truerisk.nets import count_errors
-from truerisk.pacbayes import Gaussian, fan_in_std, gibbs_risk, plan_draws
+from truerisk.pacbayes import Gaussian, fan_in_std, find_head, gibbs_risk, plan_draws
 from truerisk.seeds import derive
 
 ALL, LAST = "all", "last"  # which layers are random
@@ -30,7 +31,11 @@ def prior_around(centre: nn.Module, settings: Settings, examples: Data | None) -
         freeze_all_but_last(centre)
     if settings.prior_std is None:
         assert examples is not None  # only a prior with examples of its own may leave its width open
-        return _widest_that_still_fits(centre, examples, settings.seed)
+        head = find_head(Gaussian.around(centre, 1.0))
+        if head is None:
+            return _widest_that_still_fits(centre, examples.X, examples.y, settings.seed)
+        prior = _widest_that_still_fits(head.linear(), head.features(examples.X), examples.y, settings.seed)
+        return head.extend(prior)
     scale = fan_in_std(centre, settings.prior_std)
     prior = Gaussian.zero(centre, scale) if settings.prior == "zero" else Gaussian.around(centre, scale)
     return in_float32(prior)
@@ -51,13 +56,13 @@ def in_float32(gaussian: Gaussian) -> Gaussian:
     return Gaussian(gaussian.module, mean, {name: value.float() for name, value in gaussian.std.items()})
 
 
-def _widest_that_still_fits(centre: nn.Module, examples: Data, seed: int) -> Gaussian:
+def _widest_that_still_fits(centre: nn.Module, X: np.ndarray, y: np.ndarray, seed: int) -> Gaussian:
     """A prior around ``centre`` as wide as the prior's own examples allow; they never certify, so this is free."""
-    errors, _ = count_errors(centre, examples.X, examples.y)
-    limit = errors / len(examples) + LEARNT_EXCESS
+    errors, _ = count_errors(centre, X, y)
+    limit = errors / len(X) + LEARNT_EXCESS
     for std in LEARNT_STDS:
         prior = in_float32(Gaussian.around(centre, fan_in_std(centre, std)))
-        plan = replace(plan_draws(prior, examples.X), passes=1)
-        if gibbs_risk(prior, examples.X, examples.y, derive(seed, "width"), plan).risk <= limit:
+        plan = replace(plan_draws(prior, X), passes=1)
+        if gibbs_risk(prior, X, y, derive(seed, "width"), plan).risk <= limit:
             break
     return prior

@@ -3,6 +3,8 @@
 from truerisk.pacbayes.chain import Chain, kl_chain, kls, rescale_and_tune
 from truerisk.pacbayes.draw import draw, drawn_network, log_ratio
 from truerisk.pacbayes.gaussian import Gaussian
+from truerisk.pacbayes.head import find_head
+from truerisk.pacbayes.layer_scales import best_layer_scales, layer_groups, with_layer_scales
 from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
 from truerisk.pacbayes.monte_carlo import DrawPlan, GibbsEstimate, draw_predictions, gibbs_risk, plan_draws
 from truerisk.pacbayes.objectives import OBJECTIVES
@@ -22,13 +24,16 @@ __all__ = [
     "NotPerExample",
     "StochasticNetwork",
     "Tightened",
+    "best_layer_scales",
     "draw",
     "draw_predictions",
     "drawn_network",
     "fan_in_std",
+    "find_head",
     "gibbs_risk",
     "kl_chain",
     "kls",
+    "layer_groups",
     "lifted_kl",
     "log_ratio",
     "plan_draws",
@@ -36,4 +41,5 @@ __all__ = [
     "tighten",
     "train_posterior",
     "tuned_scale",
+    "with_layer_scales",
 ]

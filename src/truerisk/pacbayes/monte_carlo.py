@@ -24,6 +24,7 @@ from truerisk.bounds import grouped_upper
 from truerisk.errors import TrueriskError
 from truerisk.nets import wrong_and_close
 from truerisk.pacbayes.gaussian import Gaussian
+from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.stochastic import Normal, NotPerExample, StochasticNetwork
 
 TRIALS = 1_000_000  # enough that Monte Carlo costs a certificate almost nothing
@@ -71,7 +72,11 @@ class GibbsEstimate:
 def plan_draws(gaussian: Gaussian, X: np.ndarray) -> DrawPlan:
     """Choose a draw for each example if that is affordable, otherwise the smallest groups that are."""
     n, weights = len(X), gaussian.size
-    precision = _precision(gaussian.module, X)
+    head = find_head(gaussian)
+    if head is not None:
+        gaussian, X = head.restrict(gaussian), head.features(X[:3])
+    # Features are float32 numbers: another machine's rounding of them is seen as near ties in float32 only.
+    precision = _precision(gaussian.module, X) if head is None else "float32"
     numbers = _numbers_per_example(gaussian, X, precision)
     if numbers is not None and n * numbers <= NORMALS:
         passes = max(1, min(TRIALS // n, NORMALS // (n * numbers), PRODUCTS // (n * weights)))
@@ -91,6 +96,7 @@ def gibbs_risk(
     plan = plan or plan_draws(gaussian, X)
     if not plan.n == len(X) == len(y):
         raise TrueriskError(f"the plan of the draws is for {plan.n} examples, but there are {len(X)}.")
+    gaussian, X = _at_the_head(gaussian, X)
     labels = torch.from_numpy(y)
     errors = ties = 0
     with progress.bar("drawing networks", total=plan.passes * plan.n) as advance:
@@ -104,10 +110,17 @@ def gibbs_risk(
 def draw_predictions(gaussian: Gaussian, X: np.ndarray, seed: int) -> np.ndarray:
     """One prediction for each example, by networks drawn from ``gaussian``: what was certified."""
     plan = replace(plan_draws(gaussian, X), passes=1)
+    gaussian, X = _at_the_head(gaussian, X)
     out = np.empty(len(X), dtype=np.int64)
     for rows, logits in _passes(gaussian, X, seed, plan):
         out[rows.numpy()] = logits.argmax(dim=1).numpy()
     return out
+
+
+def _at_the_head(gaussian: Gaussian, X: np.ndarray) -> tuple[Gaussian, np.ndarray]:
+    """Where only the last layer is random: that layer, and what enters it."""
+    head = find_head(gaussian)
+    return (gaussian, X) if head is None else (head.restrict(gaussian), head.features(X))
 
 
 def _passes(gaussian: Gaussian, X: np.ndarray, seed: int, plan: DrawPlan) -> Iterator[tuple[Tensor, Tensor]]:

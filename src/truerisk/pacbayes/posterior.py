@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from truerisk.pacbayes.gaussian import Gaussian
+from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.objectives import bounded_cross_entropy, objective
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
 from truerisk.training import Checkpoint, History, Plan, run
@@ -22,13 +24,13 @@ class _Weights(nn.Module):
     unit, so that one learning rate fits narrow and wide priors alike.
     """
 
-    def __init__(self, prior: Gaussian, start: Gaussian) -> None:
+    def __init__(self, prior: Gaussian, start: Gaussian, *, means: bool) -> None:
         super().__init__()
         self.names = list(prior.mean)
         self.prior_mean = [prior.mean[n].float() for n in self.names]
         self.prior_std = [prior.std[n].float() for n in self.names]
         shifts = ((start.mean[n] - prior.mean[n]) / prior.std[n] for n in self.names)
-        self.shift = nn.ParameterList(shift.float() for shift in shifts)
+        self.shift = nn.ParameterList(shift.float() for shift in shifts).requires_grad_(means)
         self.log_ratio = nn.ParameterList((start.std[n] / prior.std[n]).log().float() for n in self.names)
 
     def moments(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -54,15 +56,24 @@ def train_posterior(
     plan: Plan,
     *,
     start: Gaussian | None = None,
+    means: bool = True,
     objective_name: str = "tempered",
     label: str = "training the posterior",
     checkpoint: Checkpoint | None = None,
 ) -> tuple[Gaussian, History]:
     """The posterior that minimizes the objective on (X, y), starting at ``start`` (default: the prior).
 
+    Without ``means`` only the standard deviations are trained, and the means stay those of ``start``, number for number.
     The result's means and standard deviations are float32 numbers, so that a file keeps them exactly.
     """
-    weights = _Weights(prior, start or prior)
+    head = find_head(prior)
+    if head is not None:
+        on_features = functools.partial(train_posterior, head.restrict(prior), head.features(X), y, plan)
+        begin = head.restrict(start or prior)
+        posterior, history = on_features(start=begin, objective_name=objective_name, label=label, checkpoint=checkpoint)
+        return head.extend(posterior), history
+    start = start or prior
+    weights = _Weights(prior, start, means=means)
     inputs, labels = torch.from_numpy(X), torch.from_numpy(y)
     forward = _training_forward(prior.module, weights, inputs)
     minimize = objective(objective_name)
@@ -71,10 +82,12 @@ def train_posterior(
         risk = bounded_cross_entropy(forward(inputs[batch]), labels[batch])
         return minimize(risk, weights.kl(), len(X))
 
-    groups = [{"params": list(weights.parameters())}]
+    groups = [{"params": [p for p in weights.parameters() if p.requires_grad]}]
     history = run(weights, groups, loss, len(X), plan, label=label, checkpoint=checkpoint)
     mean, std = weights.moments()
-    return Gaussian(prior.module, mean, std), history
+    # Sums and products of float32 numbers would move frozen means by an ulp.
+    kept = mean if means else {name: value.float() for name, value in start.mean.items()}
+    return Gaussian(prior.module, kept, std), history
 
 
 def _training_forward(module: nn.Module, weights: _Weights, X: Tensor) -> Callable[[Tensor], Tensor]:
