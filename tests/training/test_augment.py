@@ -188,3 +188,9 @@ def test_augmentations_are_applied_in_the_order_of_the_text():
 def test_texts_that_are_no_augmentation_are_refused(text):
     with pytest.raises(TrueriskError, match="not readable"):
         Augment(text)
+
+
+@pytest.mark.parametrize("text", ["flip", "shift:1", "rotate:5"])
+def test_inputs_that_are_no_images_are_refused(text):
+    with pytest.raises(TrueriskError, match="give images"):
+        Augment(text, 4)(torch.zeros(4, 4), torch.arange(4))

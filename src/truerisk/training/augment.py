@@ -43,11 +43,17 @@ def rotate(images: Tensor, degrees: float) -> Tensor:
     return F.grid_sample(images, places.to(images.dtype), align_corners=False)
 
 
+def mirror(images: Tensor, chosen: Tensor) -> Tensor:
+    """The images, those that are ``chosen`` with left and right exchanged."""
+    _sides(images, 1)
+    return torch.where(chosen[:, None, None, None], images.flip(-1), images)
+
+
 class Augment:
     """What training does to its batches, read from a text: any of ``rotate:10``, ``shift:2`` and ``flip``, in order.
 
     ``flip`` shows each of the ``n`` examples and its mirror image in turn, epoch by epoch, beginning with a coin of
-    its own: no example is seen from one side only (K. Jordan 2024, arXiv 2404.00498, section 3.6 from memory).
+    its own: no example is seen from one side only (K. Jordan 2024, arXiv 2404.00498).
 
     >>> Augment("shift:1")(torch.zeros(5, 3, 8, 8), torch.arange(5)).shape
     torch.Size([5, 3, 8, 8])
@@ -66,8 +72,7 @@ class Augment:
         """The batch ``images``, which are the examples ``rows``, augmented."""
         for kind, amount in self.steps:
             if kind == "flip":
-                turn = self.mirrored[rows] ^ self.odd
-                images = torch.where(turn[:, None, None, None], images.flip(-1), images)
+                images = mirror(images, self.mirrored[rows] ^ self.odd)
             else:
                 images = shift(images, int(amount)) if kind == "shift" else rotate(images, amount)
         return images

@@ -18,7 +18,7 @@ from truerisk.training.plan import Plan
 _SGD = Plan(
     batch_size=250, optimizer="sgd", nesterov=True, momentum=0.9, weight_decay=1e-3, schedule="triangle", lr=0.4
 )
-# (network, plan) for 50,000 or so examples; the cost of one training is in the comment
+# (network, plan) for 40,000 to 54,000 examples
 RECIPES: dict[str, tuple[str, Plan]] = {
     "mnist": ("resnet:24-48-96", replace(_SGD, epochs=8, label_smoothing=0.1, augment="rotate:10,shift:2")),
     "fashion-mnist": (
