@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
 OUT    ?= truerisk-out
 
-.PHONY: demo test bench lint docs clean
+.PHONY: demo test bench certificates lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -24,6 +24,11 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+# Hours on two cores; goes on where it was stopped. Needs MNIST, Fashion-MNIST and CIFAR-10 (see README).
+certificates: $(VENV)/.test
+	$(BIN)/truerisk lab run benchmarks/certificates.py --scale paper --out benchmarks/records
+	$(BIN)/python -m benchmarks.certificates_table
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build

@@ -1,7 +1,7 @@
 """Run a grid of tasks: here, in local processes, on a Dask cluster; keep what is finished."""
 
 from truerisk.engine.executors import Engine
-from truerisk.engine.grid import Done, Failed, Grid, Report, pending, run_grid
+from truerisk.engine.grid import Done, Failed, Grid, Report, pending, run_grid, stored
 from truerisk.engine.key import canonical, key
 from truerisk.engine.store import Store
 from truerisk.engine.version import fingerprint, hash_code
@@ -19,4 +19,5 @@ __all__ = [
     "key",
     "pending",
     "run_grid",
+    "stored",
 ]

@@ -68,6 +68,11 @@ def pending(grid: Grid, store: Store) -> list[Setting]:
     return [setting for name, setting in run.settings.items() if name not in found]
 
 
+def stored(grid: Grid, store: Store) -> list[Done]:
+    """The finished tasks that are stored, in the order of the grid; nothing is run."""
+    return _Run(grid, store).found()
+
+
 def run_grid(grid: Grid, store: Store, engine: Engine) -> Report:
     """Run what is not stored yet. A task that fails is reported at the end and stops nothing."""
     return _Run(grid, store).run(engine)
@@ -87,8 +92,7 @@ class _Run:
 
     def run(self, engine: Engine) -> Report:
         self.engine = engine
-        for name, entry in self.store.find(self.grid.experiment, self.settings).items():
-            self.done[name] = Done(self.settings[name], entry["record"], float(entry["seconds"]), reused=True)
+        self.found()
         missing = {name: setting for name, setting in self.settings.items() if name not in self.done}
         if missing:
             self._compute(missing)
@@ -96,6 +100,13 @@ class _Run:
             [self.done[name] for name in self.settings if name in self.done],
             [self.failed[name] for name in self.settings if name in self.failed],
         )
+
+    def found(self) -> list[Done]:
+        """What the store holds."""
+        entries = self.store.find(self.grid.experiment, self.settings)
+        for name, entry in entries.items():
+            self.done[name] = Done(self.settings[name], entry["record"], float(entry["seconds"]), reused=True)
+        return [self.done[name] for name in self.settings if name in entries]
 
     def _compute(self, missing: dict[str, Setting]) -> None:
         cost = {name: max(float(self.grid.cost(setting)), 1e-9) for name, setting in missing.items()}
