@@ -1,6 +1,7 @@
 """Networks to bytes and back. The twin decoder is written out here, on the plain reader of the coder's tests."""
 
 import copy
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -75,31 +76,33 @@ def plain_decode(code, shapes):
         counts[question, answer] += 1
         return answer
 
-    def number(name, before):
-        near, far = (sum(other != 0 for other in before[-reach:]) for reach in (4, 50))
-        if not ask(name, "nonzero", near > 0, (far > 0) + (far > 3) + (far > 8)):
+    def number(name, shape, place, known, order):
+        axes = [a for a in range(2, len(shape)) if shape[a] > 1] or ([1] if len(shape) > 1 else [])
+        around = [known[tuple(p - (a == axis) for a, p in enumerate(place))] for axis in axes if place[axis]]
+        signs = [1 if other > 0 else -1 for other in around if other]
+        far = sum(other != 0 for other in order[-50:])
+        if not ask(name, "nonzero", min(len(signs), 2), (far > 1) + (far > 5)):
             return 0
-        sign, text = -1 if coin() else 1, "1"
-        digits = 1
+        lean, text, digits = sum(signs), "1", 1
+        same = ask(name, "same", abs(lean)) if lean else coin()
         while digits < 15 and ask(name, "longer", digits):
             digits += 1
         while len(text) < digits:
             text += str(int(ask(name, "second", digits) if len(text) == 1 else coin()))
-        return sign * int(text, 2)
+        return int(text, 2) if same == (lean >= 0) else -int(text, 2)
 
     result = {}
     for name, shape in shapes.items():
         assert not ask("on start")
-        numbers, step = [], 0.0
+        numbers, order, step = np.zeros(shape), [], 0.0
         if ask("used"):
             exponent = int("".join(str(int(coin())) for _ in range(4)), 2) - 10
             step = (1.5 if coin() else 1.0) * 2.0**exponent
-            for _ in range(int(np.prod(shape))):
-                numbers.append(number(name, numbers))
-        flat = step * np.array(numbers or [0.0] * int(np.prod(shape)))
-        if len(shape) > 1:
-            flat = flat.reshape(shape[1], shape[0], *shape[2:]).swapaxes(0, 1)
-        result[name] = flat.reshape(shape).astype(np.float32)
+            places = itertools.product(*map(range, shape))
+            for place in sorted(places, key=lambda p: (p[1], p[0], *p[2:]) if len(p) > 1 else p):
+                numbers[place] = number(name, shape, place, numbers, order)
+                order.append(int(numbers[place]))
+        result[name] = (step * numbers).astype(np.float32)
     return result
 
 

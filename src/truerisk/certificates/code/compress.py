@@ -5,8 +5,8 @@ it likes. It descends on  cross-entropy + price * bits / n  over latent weights 
 uses round(u), gradients go straight through the rounding (Bengio, Leonard and Courville 2013), and the steps are
 learnt the same way (as in LSQ: Esser et al. 2020). The bits of a weight are what the model of `integers` would charge
 for it at the odds of the current network, drawn out linearly between whole numbers: that pulls every weight towards
-0 by what it costs, so a weight stays only where the cross-entropy pulls more. Weights near others that are not 0
-cost less: the code's contexts make whole channels die out.
+0 by what it costs, so a weight stays only where the cross-entropy pulls more. Weights near others of their sign cost
+less: the code's contexts make filters smooth, and channels die out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from truerisk.certificates.code.integers import CONTEXTS, contexts, input_major
+from truerisk.certificates.code.integers import CONTEXTS, contexts, from_input_major, input_major
 from truerisk.certificates.code.network import encode_numbers
 from truerisk.certificates.code.quantize import STEPS, Rounded, coded, nearest_step
 from truerisk.training import Plan, run
@@ -73,22 +73,24 @@ class Prices:
     """What the next unit of each weight costs, in bits, at the odds of the network as it was at the last look."""
 
     def __init__(self) -> None:
-        self._first: dict[str, Tensor] = {}  # from 0 to 1, for each weight
+        self._first: dict[str, tuple[Tensor, Tensor]] = {}  # from 0 to 1 and from 0 to -1, for each weight
         self._next: dict[str, Tensor] = {}  # from k to k + 1
 
     def look(self, numbers: Mapping[str, Rounded]) -> None:
         for name, tensor in numbers.items():
             after = _magnitude_bits(np.abs(tensor.numbers))
-            first = np.maximum(_first_bits(tensor.numbers) + after[0], 0.0)
-            self._first[name] = torch.from_numpy(first.astype(np.float32))
-            slopes = np.append(np.diff(np.maximum.accumulate(after)), 0.0)
-            self._next[name] = torch.from_numpy(np.append(0.0, slopes).astype(np.float32))
+            up, down = (np.maximum(first + after[0], 0.0) for first in _first_bits(tensor.numbers))
+            self._first[name] = _float32(up), _float32(down)
+            slopes = np.diff(np.maximum.accumulate(after))
+            self._next[name] = _float32(np.concatenate([[0.0], slopes, [0.0]]))
 
     def bits(self, name: str, units: Tensor) -> Tensor:
         """A number whose gradient is the price of each weight, pointing away from 0."""
-        size = units.detach().abs()
-        later = self._next[name][size.long().clamp_max(LARGEST)]
-        return (torch.where(size < 1, self._first[name], later) * units.abs()).sum()
+        fixed = units.detach()
+        up, down = self._first[name]
+        later = self._next[name][fixed.abs().long().clamp_max(LARGEST)]
+        price = torch.where(fixed.abs() < 1, torch.where(fixed > 0, up, down), later)
+        return (price * units.abs()).sum()
 
 
 def compress(
@@ -129,17 +131,24 @@ def compress(
     return encode_numbers(latent.numbers())
 
 
-def _first_bits(numbers: np.ndarray) -> np.ndarray:
-    """log2 of the odds against being non-zero, by context, plus one bit for the sign."""
-    nonzero = input_major(numbers != 0)
-    context = contexts(nonzero)
-    yes = np.bincount(context, weights=nonzero, minlength=CONTEXTS)
+def _first_bits(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log2 of the odds against being non-zero, plus the bits of the sign: for a positive and for a negative one."""
+    context, lean = contexts(numbers)
+    signs = np.sign(input_major(numbers))
+    yes = np.bincount(context, weights=signs != 0, minlength=CONTEXTS)
     every = np.bincount(context, minlength=CONTEXTS)
-    cost = 1 + np.log2((every - yes + 0.5) / (yes + 0.5))
-    shape = numbers.shape
-    if numbers.ndim < 2:
-        return cost[context].reshape(shape)
-    return cost[context].reshape(shape[1], shape[0], *shape[2:]).swapaxes(0, 1)
+    cost = np.log2((every - yes + 0.5) / (yes + 0.5))[context]
+    kind = np.abs(lean)
+    agreed = np.bincount(kind, weights=signs * lean > 0) + 0.5
+    both = np.bincount(kind, weights=signs != 0) + 1.0
+    agree, differ = (np.where(kind, -np.log2(part / both)[kind], 1.0) for part in (agreed, both - agreed))
+    up = cost + np.where(lean >= 0, agree, differ)
+    down = cost + np.where(lean <= 0, agree, differ)
+    return from_input_major(up, numbers.shape), from_input_major(down, numbers.shape)
+
+
+def _float32(values: np.ndarray) -> Tensor:
+    return torch.from_numpy(values.astype(np.float32))
 
 
 def _magnitude_bits(absolute: np.ndarray) -> np.ndarray:
