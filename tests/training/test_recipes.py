@@ -28,13 +28,12 @@ def test_a_recipe_learns_images_of_its_shape(name, shape):
 
 
 def test_the_seed_is_the_plans_and_fewer_examples_get_more_epochs():
-    steps = []
-    for n in (54_000, 45_000, 9_000, 500):
+    epochs = []
+    for n in (54_000, 40_000, 8_000, 500):
         model, plan = recipe("mnist", n, seed=7)
         assert plan.seed == 7
         assert model == recipe("mnist", 60_000, seed=0)[0]
-        steps.append((plan.epochs, plan.epochs * n))
-    epochs = [e for e, _ in steps]
+        epochs.append(plan.epochs)
     assert epochs == [epochs[1], epochs[1], 5 * epochs[1], 8 * epochs[1]]
 
 
