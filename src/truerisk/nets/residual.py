@@ -33,6 +33,20 @@ def resnet(input_shape: Sequence[int], classes: int, widths: Sequence[int] = (64
     >>> sum(p.numel() for p in resnet((3, 32, 32), 10).parameters())
     1160960
     """
+    return nn.Sequential(*_trunk(input_shape, widths), Shrunk(), nn.Linear(widths[-1], classes, bias=False))
+
+
+def mirrored_resnet(input_shape: Sequence[int], classes: int, widths: Sequence[int] = (64, 128, 256)) -> nn.Module:
+    """``resnet`` that predicts, in eval mode, by the mean of its logits on an image and on its mirror image.
+
+    The last layer is linear, so that this is its answer to the mean of what enters it.
+    """
+    trunk = Mirrored(nn.Sequential(*_trunk(input_shape, widths)))
+    return nn.Sequential(trunk, Shrunk(), nn.Linear(widths[-1], classes, bias=False))
+
+
+def _trunk(input_shape: Sequence[int], widths: Sequence[int]) -> list[nn.Module]:
+    """All layers but the last."""
     needed = PATCH - 1 + 2 ** len(widths)
     if len(input_shape) != 3 or min(input_shape[1:]) < needed:
         raise TrueriskError(
@@ -45,12 +59,7 @@ def resnet(input_shape: Sequence[int], classes: int, widths: Sequence[int] = (64
     for width in widths:
         layers.append(Block(fan_in, width))
         fan_in = width
-    return nn.Sequential(*layers, Maximum(), Scaled(fan_in, classes))
-
-
-def mirrored_resnet(input_shape: Sequence[int], classes: int, widths: Sequence[int] = (64, 128, 256)) -> nn.Module:
-    """``resnet`` that predicts, in eval mode, by the mean of its logits on an image and on its mirror image."""
-    return Mirrored(resnet(input_shape, classes, widths))
+    return [*layers, Maximum()]
 
 
 class Cosines(nn.Module):
@@ -93,16 +102,11 @@ class Maximum(nn.Module):
         return x.amax(dim=(2, 3))
 
 
-class Scaled(nn.Module):
-    """A linear layer without bias whose outputs are scaled down."""
-
-    def __init__(self, fan_in: int, classes: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(fan_in, classes, bias=False)
+class Shrunk(nn.Module):
+    """Scales down what enters the last layer, and with it the logits."""
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.linear(x)
-        return LOGITS * out
+        return LOGITS * x
 
 
 class Mirrored(nn.Module):
