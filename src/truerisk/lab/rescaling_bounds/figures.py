@@ -16,6 +16,7 @@ GUESS = {
     "widest": "the widest noise with at most 5 % error (sigma_p = 44 sigma_q)",
     "standard": "a standard prior (sigma_p = 1, sigma_q = 1/44)",
 }
+WIDTHS = "hidden layers (on digits: a quarter of these widths)"
 LEFT_OPEN = (
     "How the networks were trained and which standard deviations they had was not published; see the settings for what "
     "was guessed."
@@ -71,7 +72,7 @@ def _bounds(name: str, title: str, rows: Rows, published: bool) -> Figure:
             f"prior scale, which pays for a choice among {len(STEPS)} scales. {LEFT_OPEN}"
         ),
         rows=list(_points(rows, published)),
-        x=Axis("row", "hidden layers", ordinal=True),
+        x=Axis("row", WIDTHS, ordinal=True),
         y=Axis("bound", "bound on the risk", zero=True),
         mark="points",
         series="column",
@@ -99,7 +100,7 @@ def _trained_bounds(rows: Rows) -> Figure:
             "rescaling moves any of them."
         ),
         rows=points,
-        x=Axis("row", "hidden layers", ordinal=True),
+        x=Axis("row", WIDTHS, ordinal=True),
         y=Axis("bound", "bound on the risk", percent=True, zero=True),
         mark="points",
         series="what",
@@ -125,7 +126,7 @@ def _ratios(rows: Rows) -> Figure:
             "nothing is gained. Look whether rescaling gains more than one number, the scale of the prior, does."
         ),
         rows=points,
-        x=Axis("row", "hidden layers", ordinal=True),
+        x=Axis("row", WIDTHS, ordinal=True),
         y=Axis("ratio", "original KL / KL", log=True),
         mark="points",
         series="column",
@@ -142,7 +143,8 @@ def _noise(rows: Rows) -> Figure:
         caption=(
             "McAllester's bound, not cut at 1, for the published pairs of standard deviations; mean and range over "
             "seeds. The network's widths and training are guesses, so that levels may differ from the published ones: "
-            "look at the differences between columns."
+            "look at the differences between columns. How many pairs the authors compared is not known; five are paid "
+            "for."
         ),
         rows=list(_points(rows, published=True)),
         x=Axis("row", "sigma of the prior / of the posterior", ordinal=True),
