@@ -59,7 +59,7 @@ def test_random_labels_certify_nothing(digits):
     rng = np.random.default_rng(0)
     y = rng.permutation(digits.y)
     for price in (0.5, 6.0):
-        code = compress(build(), digits.X, y, PLAN, price=price)
+        code = compress(build(), digits.X, y, Plan(epochs=4, batch_size=32, lr=0.05), price=price)
         assert bound(code, build(), digits.X, y) > 0.88  # the most frequent digit is 10.2 % of them
 
 
@@ -72,10 +72,11 @@ def test_a_higher_price_gives_a_shorter_code_with_more_errors(digits, short):
 
 
 def test_the_start_network_is_left_as_it_was(digits):
-    start = build()
+    start = build().train()
     compress(start, digits.X[:50], digits.y[:50], Plan(epochs=1, batch_size=50, lr=0.05))
     for mine, fresh in zip(start.parameters(), build().parameters(), strict=True):
         assert torch.equal(mine, fresh)
+    assert start.training
 
 
 def test_norm_layers_keep_their_gains():

@@ -11,6 +11,7 @@ less: the code's contexts make filters smooth, and channels die out.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +29,7 @@ from truerisk.training import Plan, run
 
 PRICE = 6.0  # nats of cross-entropy, summed over the examples, that one bit is worth
 FIRST_STEP = 3.0  # in units of 1/sqrt(fan in)
-SPREAD = 2.0  # latent weights start at this multiple of the start network's
+SPREAD = 4.0  # latent weights start at this multiple of the start network's
 STEP_RATE = 0.04  # learning rate of log steps, relative to that of the weights
 REFRESH = 60  # batches between two looks at the odds
 RAMP = 0.5  # the price grows from a fifth to its full size over this share of the training
@@ -107,7 +108,7 @@ def compress(
     ``start`` is what the decoder has too; its weights are where the search starts. A higher ``price`` gives shorter
     codes with more errors; the bound is free to choose among several.
     """
-    start = start.eval()
+    start = copy.deepcopy(start).eval()
     latent, prices = Latent(start), Prices()
     inputs, labels, n = torch.from_numpy(X), torch.from_numpy(y), len(X)
     total = plan.epochs * math.ceil(n / plan.batch_size)
