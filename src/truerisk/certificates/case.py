@@ -48,7 +48,7 @@ class Case:
     def same_software(self) -> bool:
         """The versions that the certificate was made with are those that run now."""
         claimed, mine = self.record["software"], software()
-        return all(claimed.get(key) == mine[key] for key in ("torch", "numpy", "machine"))
+        return all(claimed.get(key) == mine.get(key) for key in ("torch", "numpy", "machine", "device"))
 
     def trainer(self, fit: Fit | None) -> Trainer:
         """What trains this certificate's networks again."""

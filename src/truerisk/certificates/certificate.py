@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,14 @@ from truerisk.certificates.files import (
     sha256,
     to_json,
 )
-from truerisk.certificates.methods import find_method
+from truerisk.certificates.methods import METHODS, find_method
 from truerisk.certificates.settings import Settings
 from truerisk.certificates.software import software
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import BUILTIN, Architecture, architecture, builtin
 
 FORMAT = 1
+OTHERS = "others"  # the folder of certificates by other methods
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Certificate:
 
     record: dict[str, Any]
     evidence: Evidence
+    others: tuple[Certificate, ...] = field(default=(), repr=False)  # by other methods, from the least bound up
 
     @property
     def risk_bound(self) -> float:
@@ -87,6 +90,12 @@ class Certificate:
         """The certificate in one sentence."""
         return str(self.record["sentence"])
 
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """This certificate and the others that share its delta, one row each."""
+        columns = ("method", "predictor", "risk_bound", "empirical_risk", "kl", "floor")
+        return [{column: each.record[column] for column in columns} for each in (self, *self.others)]
+
     def predictor(self, x: np.ndarray | Tensor, seed: int | None = None) -> np.ndarray:
         """Labels for a batch of inputs by exactly the predictor that was certified.
 
@@ -101,10 +110,18 @@ class Certificate:
         return find_method(settings.method).predict(settings, self.evidence, X, draw_seed)
 
     def save(self, folder: str | Path) -> Path:
-        """Write weights, split and ``certificate.json`` (last, so that a certificate is never half there)."""
+        """Write weights, split and ``certificate.json`` (last, so that a certificate is never half there).
+
+        Certificates by other methods go to ``others/METHOD/``; older ones that are there are removed.
+        """
         folder = Path(folder)
         files = encode(self.evidence)
         (folder / CERTIFICATE).unlink(missing_ok=True)
+        for name in METHODS:
+            if (folder / OTHERS / name / CERTIFICATE).is_file():
+                shutil.rmtree(folder / OTHERS / name)
+        for other in self.others:
+            other.save(folder / OTHERS / other.record["method"])
         for name, content in files.items():
             write_atomically(folder / name, content)
         write_atomically(folder / CERTIFICATE, to_json(self.record))

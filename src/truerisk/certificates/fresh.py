@@ -25,13 +25,13 @@ def leave_out(data: Data, trained_on: object, data_dir: str | Path | None = None
     if used is None:
         used = np.empty(0, dtype=np.int64)
         if trained_on is not None:
-            _refuse_overlap(data.X, load(trained_on, data_dir).X, "the data that the network was trained on")
+            refuse_overlap(data.X, load(trained_on, data_dir).X, "the data that the network was trained on")
     else:
         if used.size and (used.min() < 0 or used.max() >= len(data)):
             raise TrueriskError(f"an index in trained-on lies outside 0 to {len(data) - 1}, the rows of {data.name}.")
         used = np.unique(used)
         rest = np.setdiff1d(rows, used)
-        _refuse_overlap(data.X[rest], data.X[used], "the rows that the network was trained on")
+        refuse_overlap(data.X[rest], data.X[used], "the rows that the network was trained on")
     parts = Split(prior=used.astype(np.int64), certify=np.setdiff1d(rows, used).astype(np.int64))
     if len(parts.certify) < 10:
         raise TrueriskError(f"only {len(parts.certify)} fresh examples are left; at least 10 are needed.")
@@ -39,16 +39,17 @@ def leave_out(data: Data, trained_on: object, data_dir: str | Path | None = None
     return parts
 
 
-def _refuse_overlap(fresh: np.ndarray, seen: np.ndarray, what: str) -> None:
+def refuse_overlap(fresh: np.ndarray, seen: np.ndarray, what: str, kind: str = "fresh") -> None:
+    """Refuse inputs that also occur, number for number, among those that were seen."""
     if fresh.shape[1:] != seen.shape[1:]:
         raise TrueriskError(
-            f"the fresh inputs have shape {fresh.shape[1:]}, but {what} has {seen.shape[1:]}; they can't be compared."
+            f"the {kind} inputs have shape {fresh.shape[1:]}, but {what} has {seen.shape[1:]}; they can't be compared."
         )
     known = set(row_hashes(seen).tolist())
     both = [i for i, digest in enumerate(row_hashes(fresh).tolist()) if digest in known]
     if both:
         raise TrueriskError(
-            f"{len(both):,} of {len(fresh):,} fresh examples (the first: row {both[0]}) also occur in {what}; a "
+            f"{len(both):,} of {len(fresh):,} {kind} examples (the first: row {both[0]}) also occur in {what}; a "
             "network can't be certified on examples it has seen, so remove them."
         )
 

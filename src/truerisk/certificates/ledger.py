@@ -23,8 +23,8 @@ class Entry(TypedDict):
     delta: float
 
 
-def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]]) -> list[Entry]:
-    """Split ``delta`` among ``tried`` configurations, and this one's share among its events by their parts.
+def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]], methods: int = 1) -> list[Entry]:
+    """Split ``delta`` among ``tried`` configurations, this one's share among ``methods``, and this one's among events.
 
     >>> for entry in ledger(0.05, 1, [("one", Decimal("0.9")), ("two", Decimal("0.1"))]):
     ...     print(entry["delta"])
@@ -36,16 +36,25 @@ def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]]) -> l
         raise TrueriskError(f"delta is {delta}, but must lie strictly between 0 and 1; 0.05 is usual.")
     if tried < 1:
         raise TrueriskError(f"tried is {tried}, but at least this one configuration was tried; give 1 or more.")
+    if methods < 1:
+        raise TrueriskError(f"methods is {methods}, but at least this one method was tried; give 1 or more.")
     parts = [part for _, part in events]
     if min(parts) <= 0 or sum(parts) > 1:
         raise TrueriskError("the parts of delta must be positive and add up to at most 1.")
-    own = (total / tried).quantize(DIGITS, ROUND_DOWN)
+    configuration = (total / tried).quantize(DIGITS, ROUND_DOWN)
+    own = (configuration / methods).quantize(DIGITS, ROUND_DOWN)
     entries = [_entry(event, (own * part).quantize(DIGITS, ROUND_DOWN)) for event, part in events]
     if min(entry["delta"] for entry in entries) <= 0:
-        raise TrueriskError("delta is too small to be shared among so many events; give a larger one or try fewer.")
+        raise TrueriskError(
+            "delta is too small to be shared among so many events; give a larger one, try fewer configurations or "
+            "methods, or choose among fewer prior scales (--scales fixed, or grid:2)."
+        )
+    if methods > 1:
+        others = f"the same for {methods - 1} other method{'s' if methods > 2 else ''} that certified on this data"
+        entries.append(_entry(others, configuration - own))
     if tried > 1:
         others = f"the same for {tried - 1} other configurations that may have been compared on this data"
-        entries.append(_entry(others, total - own))
+        entries.append(_entry(others, total - configuration))
     return entries
 
 

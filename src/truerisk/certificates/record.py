@@ -31,7 +31,7 @@ def measure(
 
 def spend(settings: Settings) -> list[Entry]:
     """The ledger of these settings."""
-    return ledger(settings.delta, settings.tried, find_method(settings.method).events(settings))
+    return ledger(settings.delta, settings.tried, find_method(settings.method).events(settings), settings.methods)
 
 
 def assemble(settings: Settings, data: Data, evidence: Evidence, facts: Facts) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def assemble(settings: Settings, data: Data, evidence: Evidence, facts: Facts) -
     record |= NOTHING | method.derive(settings, evidence, facts, entries)
     record["assumptions"] = sentences.assumptions(settings, data, evidence.parts)
     record["assumptions"] += method.assumptions(settings, evidence)
-    record["warnings"] = sentences.warnings(record, data, facts.duplicates)
+    record["warnings"] = sentences.warnings(record, data, facts.duplicates, method.advice)
     record["sentence"] = sentences.headline(record)
     return record
 

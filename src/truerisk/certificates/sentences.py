@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
+from truerisk.certificates.methods import find_method
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split
 from truerisk.nets import FACTORY, MODULE
@@ -34,6 +35,21 @@ def headline(record: dict[str, Any]) -> str:
     return f"With {sure} confidence, {who} is wrong on at most {percent(record['risk_bound'])} of unseen examples."
 
 
+def seen(record: dict[str, Any]) -> str:
+    """What the empirical risk is the rate of."""
+    n = record["n_certify"]
+    if "disagreement" in record:
+        return "errors of the surrogate on certifying examples, and disagreements on unlabelled ones, together"
+    if "progressive" in record:
+        return f"error rate of the models on the blocks that they were tested on, {n:,} examples"
+    if "compression" in record:
+        return "error rate of the network on the certifying examples that were not picked"
+    if record["draws"] is not None:
+        return f"error rate of drawn networks on the {n:,} certifying examples"
+    who = "the drawn network" if record["predictor"] == "single-draw" else "the network"
+    return f"error rate of {who} on the {n:,} certifying examples"
+
+
 def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
     """What the certificate takes for granted, the user's promises included."""
     n = len(parts.certify)
@@ -57,6 +73,8 @@ def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
         )
     elif settings.prior != "none":
         lines.append("Network, prior and seed were chosen without looking at results on this data.")
+    if settings.methods > 1:
+        lines.append(f"No more than {settings.methods} methods were tried on this data; the ledger pays for each.")
     if settings.own_training:
         lines.append("Your training function used nothing but the examples that it was given.")
     if settings.trust_factory:
@@ -64,14 +82,15 @@ def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
     elif settings.model_kind == FACTORY and settings.prior != "none":
         lines.append(f"What the factory {settings.model} builds before training does not depend on this data.")
     if settings.model_kind == MODULE and settings.prior != "none":
-        lines.append("The architecture of the module does not depend on this data; its weights were not used.")
+        unused = "" if find_method(settings.method).takes_weights else "; its weights were not used"
+        lines.append(f"The architecture of the module does not depend on this data{unused}.")
     if data.source is None:
         lines.append("No constant in the inputs (a mean, a scale) was computed from the certifying examples.")
     return lines
 
 
-def warnings(record: dict[str, Any], data: Data, duplicates: int) -> list[str]:
-    """What a reader should know before quoting the number."""
+def warnings(record: dict[str, Any], data: Data, duplicates: int, advice: str) -> list[str]:
+    """What a reader should know before quoting the number; ``advice`` is what would make it smaller."""
     lines = []
     if duplicates:
         lines.append(
@@ -86,8 +105,8 @@ def warnings(record: dict[str, Any], data: Data, duplicates: int) -> list[str]:
     if record["kl"] is not None and record["rescaling"] is None:
         lines.append("The network could not be followed (torch.export), so the KL was not made smaller by rescaling.")
     if record["risk_bound"] >= 1:
-        lines.append("The certificate is vacuous; more data, a smaller network or --prior split:0.5 would help.")
+        lines.append(f"The certificate is vacuous: it says nothing. {advice}")
     chance = 1 - max(data.counts) / len(data)
     if chance <= record["risk_bound"] < 1:
-        lines.append("The bound is no better than always answering with the commonest class.")
+        lines.append(f"The bound is no better than always answering with the commonest class. {advice}")
     return lines

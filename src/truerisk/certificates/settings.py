@@ -44,6 +44,7 @@ TYPES = {
     "delta": float,
     "seed": int,
     "tried": int,
+    "methods": int,
     "model": str,
     "model_kind": str,
     "own_training": bool,
@@ -72,6 +73,7 @@ class Settings:
     prior_std: float | None = None  # None: chosen from LEARNT_STDS on the prior's own examples
     plans: dict[str, Plan] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # of the method, as the user set them
+    methods: int = 1  # that share this configuration's part of delta, this one included
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -80,7 +82,7 @@ class Settings:
     def from_record(cls, record: dict[str, Any]) -> Settings:
         """The inverse of ``record``; every value must have the type it was written with."""
         wrong = [name for name, kind in TYPES.items() if not isinstance(record.get(name), kind)]
-        wrong += [n for n in ("seed", "tried") if isinstance(record.get(n), bool)]
+        wrong += [n for n in ("seed", "tried", "methods") if isinstance(record.get(n), bool)]
         if wrong:
             raise TrueriskError(f"the settings of the certificate are not readable ({', '.join(wrong)}).")
         try:
@@ -123,7 +125,7 @@ def split_fraction(prior: str) -> float:
 
 
 def default_plans(model: str, data: Data, n_prior: int, seed: int, epochs: int | None) -> dict[str, Plan]:
-    """Training plans by the number of examples: for the prior, its updates (progressive), the posterior, the floor.
+    """Training plans by the number of examples: prior, its updates (progressive), picks, posterior and floor.
 
     A posterior that starts at a learnt prior has little left to learn, so it gets a fifth of the epochs.
     """
@@ -132,6 +134,7 @@ def default_plans(model: str, data: Data, n_prior: int, seed: int, epochs: int |
     plans = {
         "prior": _plan(n_prior, 1e-3, seed, epochs, 100, 20),
         "update": _plan(n_prior, 3e-4, seed, epochs, 10, 2),
+        "picks": Plan(epochs=5 if epochs is None else epochs, batch_size=32, lr=3e-4, seed=seed),
         "posterior": _plan(n_certify, 0.04, seed, epochs, small, large),
         "floor": _plan(n_certify, 1e-3, seed, epochs, 100, 10),
     }
@@ -139,7 +142,8 @@ def default_plans(model: str, data: Data, n_prior: int, seed: int, epochs: int |
         _, plan = recipe(data.name if data.name in RECIPES else data.input_shape, n_prior or n_certify, seed)
         plan = plan if epochs is None else replace(plan, epochs=epochs)
         update = replace(plan, epochs=1 if epochs is None else epochs, lr=plan.lr * UPDATE_RATE, schedule="cosine")
-        plans |= {"prior": plan, "floor": plan, "update": update}
+        picks = replace(update, epochs=plans["picks"].epochs)
+        plans |= {"prior": plan, "floor": plan, "update": update, "picks": picks}
     return plans
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from truerisk._version import __version__
 
@@ -60,7 +61,20 @@ def root(
     """What a neural network will really do on unseen data. Start with: truerisk certify"""
 
 
-@app.command()
+class _Certify(TyperCommand):
+    """Its help ends with the list of methods. Knowing them takes torch, so they are asked for only when help is."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from truerisk.certificates.methods import METHODS
+
+        rows = [(name, f"{method.summary} [{method.predictor}]") for name, method in METHODS.items()]
+        with formatter.section("Methods"):
+            formatter.write_dl(
+                [("all", "every method that applies, each with its part of delta; the best is kept"), *rows]
+            )
+
+
+@app.command(cls=_Certify)
 def certify(
     data: Annotated[
         str | None,
@@ -69,7 +83,10 @@ def certify(
     model: Model = None,
     weights: Annotated[
         Path | None,
-        typer.Option(help="Trained weights (safetensors or .pt state dict); with --fresh.", show_default=False),
+        typer.Option(
+            help="Trained weights (safetensors or .pt state dict), with --fresh or with the data they saw as --data.",
+            show_default=False,
+        ),
     ] = None,
     fresh: Annotated[
         str | None, typer.Option(help="Labelled data that the trained network never saw.", show_default=False)
@@ -78,8 +95,22 @@ def certify(
         str | None,
         typer.Option(help="What it was trained on: row numbers (.npy .txt .json) or data.", show_default=False),
     ] = None,
-    prior: Annotated[str, typer.Option(help="zero, init or split:FRACTION.")] = "split:0.5",
-    method: Annotated[str, typer.Option(help="pac-bayes-kl or hold-out.")] = "pac-bayes-kl",
+    unlabelled: Annotated[
+        str | None,
+        typer.Option(help="Inputs that the trained network never saw; labels are ignored.", show_default=False),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(help="zero, init or split:FRACTION.", show_default="split:0.5; zero with --weights"),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="all, or one of the methods below.", show_default="pac-bayes-kl; all with --weights"),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--for", help="Kind of predictor: stochastic, single-draw or deterministic.", show_default=False),
+    ] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     seed: Annotated[int, typer.Option(help="The same seed gives the same certificate.")] = 0,
     tried: Annotated[
@@ -95,6 +126,21 @@ def certify(
         typer.Option(help="Width of the prior in units of 1/sqrt(fan_in).", show_default="by prior"),
     ] = None,
     objective: Annotated[str, typer.Option(help="tempered, quadratic, lambda or kl.")] = "tempered",
+    scales: Annotated[
+        str | None,
+        typer.Option(
+            help="Prior widths: fixed, or grid (one for each layer, paid for in the ledger), or grid:K (K widths).",
+            show_default="fixed; grid with --weights",
+        ),
+    ] = None,
+    random: Annotated[
+        str | None, typer.Option(help="Random layers of a posterior: all or last.", show_default="all")
+    ] = None,
+    blocks: Annotated[int | None, typer.Option(help="Blocks of progressive.", show_default="5")] = None,
+    surrogate: Annotated[
+        str | None, typer.Option(help="Method of disagreement's certified network.", show_default="hold-out")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where networks are trained: cpu, cuda or auto.")] = "cpu",
     trust_factory: Annotated[
         bool, typer.Option("--trust-factory", help="Vouch that the factory's weights never saw this data.")
     ] = False,
@@ -109,13 +155,20 @@ def certify(
 
     Examples: truerisk certify
     | truerisk certify --data mnist --prior init
+    | truerisk certify --method all --for deterministic
     | truerisk certify --model net.py:build --weights w.safetensors --fresh test.npz
+    | truerisk certify --model net.py:build --weights w.safetensors --data train.npz --unlabelled new.npy
     """
     from truerisk.cli import commands
 
+    own = {"scales": scales, "random": random, "blocks": blocks, "surrogate": surrogate}
     options = {
         "prior": prior,
         "method": method,
+        "predictor": kind,
+        "unlabelled": unlabelled,
+        "device": device,
+        "options": {name: value for name, value in own.items() if value is not None},
         "delta": delta,
         "seed": seed,
         "tried": tried,

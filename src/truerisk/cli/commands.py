@@ -29,19 +29,21 @@ def certify(model: str | None, data: str | None, out: Path, options: dict[str, A
         sys.exit(130)
     certificate.save(out)
     shutil.rmtree(work, ignore_errors=True)
-    report = _write_report(certificate.record, out)
+    others = [other.record for other in certificate.others]
+    report = _write_report(certificate.record, others, out)
     if json:
-        print(json_module.dumps(certificate.record, allow_nan=False))
+        table = {"methods": certificate.table} if others else {}
+        print(json_module.dumps(certificate.record | table, allow_nan=False))
     else:
-        show.certificate(certificate.record, out, report)
+        show.certificate(certificate.record, others, out, report)
 
 
-def _write_report(record: dict[str, Any], out: Path) -> Path | None:
+def _write_report(record: dict[str, Any], others: list[dict[str, Any]], out: Path) -> Path | None:
     """The HTML page, or a note where the extra that draws it is not installed."""
     try:
         from truerisk.report import write_report
 
-        return write_report(record, out / "report.html")
+        return write_report(record, out / "report.html", others)
     except TrueriskError as error:
         print(f"note: {error}", file=sys.stderr)
         return None

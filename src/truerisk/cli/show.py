@@ -9,17 +9,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from truerisk.certificates.sentences import percent
+from truerisk.certificates.sentences import percent, seen
 
 if TYPE_CHECKING:
     from truerisk.certificates import Verification
 
 
-def certificate(record: dict[str, Any], out: Path, report: Path | None) -> None:
-    """The sentence, the numbers with what they mean, the ledger, where the files are."""
+def certificate(record: dict[str, Any], others: list[dict[str, Any]], out: Path, report: Path | None) -> None:
+    """The sentence, the numbers with what they mean, the other methods, the ledger, where the files are."""
     console = Console(highlight=False)
     console.print(f"\n[bold]{escape(record['sentence'])}[/bold]\n")
     console.print(_numbers(record))
+    if others:
+        console.print(_methods([record, *others]))
     console.print(_ledger(record))
     for warning in record["warnings"]:
         console.print(f"[yellow]Note:[/yellow] {escape(warning)}")
@@ -37,21 +39,58 @@ def _numbers(record: dict[str, Any]) -> Table:
     table.add_column(justify="right", style="bold")
     table.add_column(justify="right")
     table.add_column()
-    n, floor = record["n_certify"], record["floor_detail"]
+    floor = record["floor_detail"]
     table.add_row(
         "certificate",
         f"{record['risk_bound']:.4f}",
         f"at most {percent(record['risk_bound'])} wrong on unseen data",
     )
     table.add_row("floor", f"{record['floor']:.4f}", f"the hold-out bound: {escape(floor['what'])}")
-    seen = "drawn networks" if record["predictor"] == "stochastic" else "the network"
-    table.add_row("seen", f"{record['empirical_risk']:.4f}", f"error rate of {seen} on the {n:,} certifying examples")
+    table.add_row("seen", f"{record['empirical_risk']:.4f}", seen(record))
+    for name, value, meaning in _own(record):
+        table.add_row(name, value, meaning)
     if record["kl"] is not None:
         meaning = "nats between posterior and prior: what the network learnt from the certifying examples"
         table.add_row("KL", f"{record['kl']:.4g}", meaning)
         if record["rescaling"] is not None:
             table.add_row("", f"{record['kl_unrescaled']:.4g}", f"before {_moved(record['rescaling'])}")
     table.add_row("delta", f"{record['delta']:g}", "the probability with which the certificate may be wrong")
+    return table
+
+
+def _own(record: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Numbers that only some methods have."""
+    rows = []
+    if "log_ratio" in record:
+        meaning = "nats: how much likelier the drawn weights are under the posterior than under the prior"
+        rows.append(("log ratio", f"{record['log_ratio']:.4g}", meaning))
+    for i, block in enumerate(record.get("progressive", {}).get("blocks", []), start=1):
+        meaning = (
+            f"{block['errors']:,} wrong out of {block['n']:,}: model {i} on the block that came after its training"
+        )
+        rows.append(("blocks" if i == 1 else "", f"{block['errors'] / block['n']:.4f}", meaning))
+    if "disagreement" in record:
+        found = record["disagreement"]
+        meaning = f"certified for the surrogate, a new network, by {found['surrogate']}"
+        rows.append(("surrogate", f"{found['surrogate_bound']:.4f}", meaning))
+        meaning = f"bound on the disagreement: {found['disagreements']:,} of {found['unlabelled']:,} unlabelled inputs"
+        rows.append(("differs", f"{found['upper']:.4f}", meaning))
+    return rows
+
+
+def _methods(records: list[dict[str, Any]]) -> Table:
+    """One row for each method; the certificate is the first."""
+    table = Table(
+        title="\nAll methods, each with its part of delta", title_justify="left", box=None, padding=(0, 2, 0, 0)
+    )
+    table.add_column("method")
+    table.add_column("predictor")
+    for column in ("certificate", "seen", "KL", "floor"):
+        table.add_column(column, justify="right")
+    for record in records:
+        kl = "" if record["kl"] is None else f"{record['kl']:.4g}"
+        numbers = (f"{record[name]:.4f}" for name in ("risk_bound", "empirical_risk"))
+        table.add_row(escape(record["method"]), record["predictor"], *numbers, kl, f"{record['floor']:.4f}")
     return table
 
 

@@ -12,14 +12,17 @@ from truerisk.data.sources import Folder, load
 from truerisk.errors import TrueriskError
 
 
-def load_inputs(spec: str | Path, data_dir: Folder = None) -> tuple[np.ndarray, np.ndarray | None]:
-    """(X, y or None) from an .npy file, an .npz file (`X`, maybe `y`), or whatever `load` takes."""
-    path = Path(spec)
-    if path.suffix == ".npz":
+def load_inputs(spec: object, data_dir: Folder = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """(X, y or None) from an array, an .npy file, an .npz file (`X`, maybe `y`), or whatever `load` takes."""
+    path = Path(spec) if isinstance(spec, str | Path) else Path("inputs")
+    y = None
+    if isinstance(spec, np.ndarray) or hasattr(spec, "detach"):  # a torch tensor, recognised without importing torch
+        X = spec
+    elif path.suffix == ".npz":
         content = read_npz(path, labelled=False)
         X, y = content.X, content.y
     elif path.suffix == ".npy":
-        X, y = _read_npy(path), None
+        X = _read_npy(path)
     else:
         data = load(spec, data_dir)
         return data.X, data.y

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -41,10 +42,11 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
     return dict(content)
 
 
-def load_weights(module: nn.Module, path: str | Path) -> None:
-    """Put the weights of ``path`` into ``module``; every name and shape must fit."""
+def load_weights(module: nn.Module, weights: str | Path | Mapping[str, Tensor]) -> None:
+    """Put the weights of a file or of a state dict into ``module``; every name and shape must fit."""
+    given, where = (weights, "the state dict") if isinstance(weights, Mapping) else (read_weights(weights), weights)
     try:
-        module.load_state_dict(read_weights(path))
+        module.load_state_dict(given)
     except RuntimeError as error:
         detail = " ".join(str(error).split())
-        raise TrueriskError(f"the weights in {path} do not fit the model: {detail}") from error
+        raise TrueriskError(f"the weights in {where} do not fit the model: {detail}") from error

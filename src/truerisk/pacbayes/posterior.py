@@ -63,12 +63,12 @@ def train_posterior(
 ) -> tuple[Gaussian, History]:
     """The posterior that minimizes the objective on (X, y), starting at ``start`` (default: the prior).
 
-    Without ``means`` only the standard deviations are trained, and the means stay those of ``start``, number for number.
+    Without ``means`` only the standard deviations are trained; the means stay those of ``start``, number for number.
     The result's means and standard deviations are float32 numbers, so that a file keeps them exactly.
     """
     head = find_head(prior)
     if head is not None:
-        on_features = functools.partial(train_posterior, head.restrict(prior), head.features(X), y, plan)
+        on_features = functools.partial(train_posterior, head.restrict(prior), head.features(X), y, plan, means=means)
         begin = head.restrict(start or prior)
         posterior, history = on_features(start=begin, objective_name=objective_name, label=label, checkpoint=checkpoint)
         return head.extend(posterior), history

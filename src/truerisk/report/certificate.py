@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from truerisk.atomic import write_atomically
 from truerisk.certificates.ledger import exact
+from truerisk.certificates.methods import METHODS
 from truerisk.certificates.sentences import percent
+from truerisk.certificates.sentences import seen as what_was_seen
 from truerisk.certificates.settings import HOLD_OUT
 from truerisk.certificates.verification import SAFE_SOURCES
 from truerisk.errors import TrueriskError
@@ -46,21 +49,29 @@ NEEDED = (
     "warnings",
 )
 
-METHODS = {
+PAPERS = {
     "pac-bayes-kl": "PAC-Bayes-kl inequality (Seeger 2002, Maurer 2004)",
     HOLD_OUT: "hold-out: the exact binomial bound of Clopper and Pearson (1934)",
+    "single-draw": "disintegrated PAC-Bayes (Rivasplata et al. 2020, Viallard et al. 2024)",
+    "progressive": "progressive validation (Blum, Kalai and Langford 1999)",
+    "pac-bayes-around": "PAC-Bayes-kl around given weights (Langford and Caruana 2001, Dziugaite and Roy 2017)",
+    "single-draw-around": "disintegrated PAC-Bayes (Rivasplata et al. 2020) around given weights",
+    "disagreement": "disagreement with a certified network (Kaariainen 2005; Bazinet, Zantedeschi and Germain 2026)",
 }
 PREDICTORS = {
-    "stochastic": "stochastic: the weights are drawn anew from the posterior for each prediction",
+    "stochastic": "stochastic: weights are drawn anew for each prediction",
     "single-draw": "single draw: the weights were drawn once from the posterior",
     "deterministic": "deterministic: one network with fixed weights",
 }
 
 
-def write_report(record: dict[str, Any], path: str | Path) -> Path:
-    """Write the page of the certificate ``record`` to ``path``: one file that needs nothing else."""
+def write_report(record: dict[str, Any], path: str | Path, others: Sequence[dict[str, Any]] = ()) -> Path:
+    """Write the page of the certificate ``record`` to ``path``: one file that needs nothing else.
+
+    ``others`` are records of other methods that share its delta; they get a table.
+    """
     path = Path(path)
-    write_atomically(path, render(record).encode())
+    write_atomically(path, render(record, others).encode())
     return path
 
 
@@ -76,7 +87,7 @@ def templates() -> Any:
     )
 
 
-def render(record: dict[str, Any]) -> str:
+def render(record: dict[str, Any], others: Sequence[dict[str, Any]] = ()) -> str:
     """The page as HTML. All text of the record is escaped."""
     missing = [name for name in NEEDED if name not in record]
     if missing:
@@ -88,6 +99,8 @@ def render(record: dict[str, Any]) -> str:
         cards=_cards(record),
         figure=_figure(record),
         ledger=_ledger(record),
+        methods=_methods([record, *others]) if others else [],
+        blocks=_blocks(record),
         forms=_forms(record),
         rescaling=_rescaling(record),
         facts=_facts(record),
@@ -110,8 +123,11 @@ def _cards(record: dict[str, Any]) -> list[dict[str, str]]:
         )
     else:
         instead = f"The hold-out bound you could have instead, with all of delta for itself: {floor['what']}"
-    if record["draws"] is None:
+    if record["method"] == HOLD_OUT:
         seen = f"The error rate of the network on the {n:,} tested examples. An observation, not a bound."
+    elif record["draws"] is None or "disagreement" in record:
+        words = what_was_seen(record)
+        seen = f"{words[0].upper()}{words[1:]}. An observation, not a bound."
     else:
         wrong, answers = record["counts"]["draws"], record["draws"]["n"] * record["draws"]["passes"]
         seen = (
@@ -156,6 +172,30 @@ def _ledger(record: dict[str, Any]) -> dict[str, Any]:
     return {"total": total, "sign": "≤" if total <= exact(record["delta"]) else ">"}
 
 
+def _methods(records: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """One row for each method; the certificate of the page is the first."""
+    return [
+        {
+            "method": record["method"],
+            "predictor": record["predictor"],
+            "bound": percent(record["risk_bound"]),
+            "seen": observed(record["empirical_risk"]),
+            "kl": "" if record["kl"] is None else nats(record["kl"]),
+            "floor": percent(record["floor"]),
+        }
+        for record in records
+    ]
+
+
+def _blocks(record: dict[str, Any]) -> list[dict[str, str]]:
+    """Progressive validation: what each model was tested on."""
+    tested = record.get("progressive", {}).get("blocks", [])
+    return [
+        {"model": str(i), "n": f"{b['n']:,}", "errors": f"{b['errors']:,}", "rate": observed(b["errors"] / b["n"])}
+        for i, b in enumerate(tested, start=1)
+    ]
+
+
 def _forms(record: dict[str, Any]) -> list[dict[str, str]]:
     """The certificate's own form first, then the looser ones."""
     others = record.get("other_forms") or {}
@@ -184,16 +224,16 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     """How the certificate was made, as rows of a table."""
     data, settings, software = record["data"], record["settings"], record["software"]
     learnt = settings["prior"] != "none"
-    hold_out = record["method"] == HOLD_OUT
+    plain = record["kl"] is None  # no posterior, no prior
     rows = [
-        ("Method", METHODS.get(record["method"], record["method"])),
+        ("Method", _method(record["method"])),
         ("Predictor", PREDICTORS.get(record["predictor"], record["predictor"])),
         ("Network", f"{record['model']['name']} ({record['model']['kind']})"),
     ]
     if settings["prior"] == "none":
         rows.append(("Training", "came trained; nothing was trained here"))
     else:
-        rows.append(("Training" if hold_out else "Prior", _prior(settings, hold_out)))
+        rows.append(("Training" if plain else "Prior", _prior(settings, plain)))
     shape = " \u00d7 ".join(map(str, data["input_shape"]))
     rows += [
         ("Data", f"{data['name']}: {data['n']:,} examples, {data['classes']} classes, inputs {shape}"),
@@ -202,16 +242,20 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("Examples for certifying", f"{record['n_certify']:,}"),
     ]
     if record["n_prior"]:
-        label = f"Examples for {'training' if hold_out else 'the prior'}" if learnt else "Examples left out"
+        label = f"Examples for {'training' if plain else 'the prior'}" if learnt else "Examples left out"
         rows.append((label, f"{record['n_prior']:,}"))
     if record["kl"] is not None:
         before = record["kl_unrescaled"]
         rows.append(("KL(posterior, prior)", f"{nats(record['kl'])} nats"))
         rows.append(("KL before rescaling", f"{nats(before)} nats"))
+    if "log_ratio" in record:
+        rows.append(("Log density ratio of the draw", f"{record['log_ratio']:,.1f} nats"))
+    rows += _disagreement(record)
     if record["draws"] is not None:
         rows.append(("Draws", _draws(record["draws"])))
     rows += [
         ("Configurations paid for", f"{settings['tried']:,}"),
+        ("Methods that share delta", f"{settings.get('methods', 1):,}"),
         ("delta", decimal(record["delta"])),
         ("Seed", str(record["seed"])),
         ("Bound, all digits", repr(record["risk_bound"])),
@@ -220,7 +264,22 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _prior(settings: dict[str, Any], hold_out: bool) -> str:
+def _method(name: str) -> str:
+    return PAPERS.get(name) or (f"{name}: {METHODS[name].summary}" if name in METHODS else name)
+
+
+def _disagreement(record: dict[str, Any]) -> list[tuple[str, str]]:
+    found = record.get("disagreement")
+    if not found:
+        return []
+    counted = f"{found['disagreements']:,} of {found['unlabelled']:,}"
+    return [
+        ("Surrogate", f"a new network, certified at {percent(found['surrogate_bound'])} by {found['surrogate']}"),
+        ("Disagreements", f"{counted} unlabelled inputs, so at most {percent(found['upper'])}"),
+    ]
+
+
+def _prior(settings: dict[str, Any], plain: bool) -> str:
     plan = settings["plans"].get("prior")
     if settings["own_training"]:
         how = "trained by the user's own function"
@@ -228,8 +287,10 @@ def _prior(settings: dict[str, Any], hold_out: bool) -> str:
         how = f"trained for {plan['epochs']} epochs with {plan['optimizer']}, learning rate {plan['lr']:g}"
     else:
         how = "trained"
-    if hold_out:
+    if plain and settings["prior"].startswith("split"):
         return f"{settings['prior']}: {how}, on its own examples only"
+    if plain:
+        return "no examples were set aside; all of them certify"
     std = settings["prior_std"]
     width = "width chosen on its own examples" if std is None else f"width {std:g}/√fan-in"
     centre = {
@@ -258,9 +319,11 @@ def _check(record: dict[str, Any]) -> dict[str, Any]:
     if settings["prior"] == "none":
         unchecked.append("that the network never saw the examples it was tested on")
     elif record["n_prior"]:
-        subject = "network" if record["method"] == HOLD_OUT else "prior"
+        subject = "network" if record["kl"] is None else "prior"
         unchecked.append(f"that the {subject} saw only its own examples, unless --retrain trains it again")
         retrain = "" if settings["own_training"] else f"{verify} --retrain"
+    if "disagreement" in record:
+        unchecked.append("that the network never saw the unlabelled inputs")
     if settings["own_training"]:
         unchecked.append(
             "what your training function did, unless you hand it over again: truerisk.verify(..., fit=...)"

@@ -15,6 +15,7 @@ KNOWN = {
     "Monte Carlo": 1,
     "confidence (delta)": 2,
     "KL(posterior, prior)": 3,
+    "log density ratio of posterior and prior": 3,
 }  # the same colour in every figure
 FLOOR = "#7b8490"
 INK = "#808080"

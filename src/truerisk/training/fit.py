@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from truerisk.data import Data
 from truerisk.training.augment import Augment
 from truerisk.training.checkpoint import Checkpoint
+from truerisk.training.device import device
 from truerisk.training.loop import History, run
 from truerisk.training.plan import Plan
 
@@ -24,15 +25,16 @@ def fit(
     """Train ``module`` in place on ``data`` and leave it in eval mode."""
     X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
     augment = Augment(plan.augment, len(data), plan.seed)
-    module.train()
+    place = device()
+    module.to(place).train()
 
     def loss(batch: Tensor) -> Tensor:
-        logits = module(augment(X[batch], batch))
-        return F.cross_entropy(logits, y[batch], label_smoothing=plan.label_smoothing)
+        logits = module(augment(X[batch], batch).to(place))
+        return F.cross_entropy(logits, y[batch].to(place), label_smoothing=plan.label_smoothing)
 
     groups = [{"params": [p for p in module.parameters() if p.requires_grad]}]
     history = run(
         module, groups, loss, len(data), plan, label=label, checkpoint=checkpoint, before_epoch=augment.start_epoch
     )
-    module.eval()
+    module.cpu().eval()
     return history

@@ -22,7 +22,7 @@ from truerisk.certificates.settings import Settings, split_fraction
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split, duplicates_across
 from truerisk.errors import TrueriskError
-from truerisk.nets import count_errors, predict_labels
+from truerisk.nets import Architecture, count_errors, predict_labels
 
 STOCHASTIC, SINGLE_DRAW, DETERMINISTIC = "stochastic", "single-draw", "deterministic"
 PREDICTORS = (STOCHASTIC, SINGLE_DRAW, DETERMINISTIC)
@@ -37,6 +37,11 @@ class Method(ABC):
     summary: ClassVar[str]  # one line for help texts
     needs_split: ClassVar[bool] = False
     takes_trained: ClassVar[bool] = False  # a network that came trained, and fresh examples
+    takes_weights: ClassVar[bool] = False  # a network that came trained (``trainer.arch.given``), and its own examples
+    needs_weights: ClassVar[bool] = False  # nothing else
+    needs_unlabelled: ClassVar[bool] = False
+    usual_prior: ClassVar[str] = "split:0.5"
+    advice: ClassVar[str] = "More data, a smaller network or --prior split:0.5 would help."  # where it says nothing
     options: ClassVar[Mapping[str, int | float | str]] = MappingProxyType({})  # what the user may set, with defaults
 
     def refuse(self, settings: Settings) -> None:
@@ -52,6 +57,14 @@ class Method(ABC):
         }
         if wrong:
             raise TrueriskError(f"the method {self.name} takes no option {', '.join(sorted(wrong))} of that kind.")
+
+    def takes(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of these options that are this method's."""
+        return {name: value for name, value in options.items() if name in self.options}
+
+    def refuse_weights(self, arch: Architecture) -> None:
+        """Raise TrueriskError where the trained network ``arch.given`` is none that this method can certify."""
+        return
 
     @abstractmethod
     def events(self, settings: Settings) -> Shares:

@@ -26,6 +26,7 @@ class HoldOut(Method):
     summary = "the network trained on one part of the data, tested on the rest (Clopper-Pearson)"
     needs_split = True
     takes_trained = True
+    advice = "More data, or a network that errs less, would help."
 
     def events(self, settings: Settings) -> Shares:
         return [(EVENT, Decimal(1))]

@@ -23,15 +23,24 @@ from truerisk.certificates.methods.base import (
     usual_floor,
 )
 from truerisk.certificates.priors import ALL, LAST, make_prior
-from truerisk.certificates.rescaling import best_log_scales, rescaled_kl
+from truerisk.certificates.rescaling import best_log_scales, rescaled_kl, rescaled_prior
+from truerisk.certificates.scales import ARRAY, FIXED, divided, scale_layers, scaled_prior, stored
 from truerisk.certificates.settings import PAC_BAYES_KL, Settings
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.pacbayes import DrawPlan, draw_predictions, gibbs_risk
+from truerisk.pacbayes import (
+    DrawPlan,
+    Gaussian,
+    best_layer_scales,
+    draw_predictions,
+    gibbs_risk,
+    with_layer_scales,
+)
 from truerisk.seeds import derive
 
 MONTE_CARLO_SHARE = Decimal("0.1")
+ROUNDS = 3  # prior scales and log-scales, each the best for the other
 EVENT = "PAC-Bayes-kl inequality: the certifying examples are misleading"
 MONTE_CARLO = "Monte Carlo: the drawn networks erred less often than the posterior does on average"
 
@@ -42,27 +51,29 @@ class PacBayesKL(Method):
     name = PAC_BAYES_KL
     predictor = STOCHASTIC
     summary = "weights drawn anew for each prediction from a posterior (PAC-Bayes-kl)"
-    options = MappingProxyType({"random": ALL})
+    options = MappingProxyType({"random": ALL, "scales": FIXED})
 
     def refuse(self, settings: Settings) -> None:
         super().refuse(settings)
         if settings.options.get("random", ALL) not in (ALL, LAST):
             raise TrueriskError(f"random is {settings.options['random']!r}, but must be {ALL} or {LAST}.")
+        scale_layers(settings)  # refuses what it can't read
 
     def events(self, settings: Settings) -> Shares:
-        return [(EVENT, 1 - MONTE_CARLO_SHARE), (MONTE_CARLO, MONTE_CARLO_SHARE)]
+        return [*divided(settings, EVENT, 1 - MONTE_CARLO_SHARE), (MONTE_CARLO, MONTE_CARLO_SHARE)]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         return train_gaussians(trainer, parts)
 
     def files(self, settings: Settings) -> tuple[set[str], set[str]]:
-        return {"network", "prior", "posterior"}, {"log_scales"}
+        chosen = {ARRAY} if scale_layers(settings) else set()
+        return {"network", "prior", "posterior"} | chosen, {"log_scales"}
 
     def measure(
         self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
     ) -> Facts:
         facts = floor_facts(settings, data, evidence)
-        rows, (prior, posterior) = evidence.parts.certify, both_gaussians(evidence)
+        rows, (prior, posterior) = evidence.parts.certify, both_gaussians(settings, evidence)
         plan = None if claimed is None else stored_plan(claimed, len(rows))
         # The seed was fixed before the posterior was trained.
         seed = secrets.randbits(63) if redraw else derive(settings.seed, "draws")
@@ -111,23 +122,36 @@ class PacBayesKL(Method):
         check_gaussians(self, case, retrain, fit)
 
     def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
-        return draw_predictions(both_gaussians(evidence)[1], X, seed)
+        return draw_predictions(both_gaussians(settings, evidence)[1], X, seed)
 
 
 def train_gaussians(trainer: Trainer, parts: Split) -> Evidence:
     """Prior, posterior, the best log-scales, and the floor's network."""
     prior = make_prior(trainer, parts)
-    posterior = trainer.posterior(prior, parts)
-    log_scales = best_log_scales(posterior, prior, trainer.data.input_shape)
+    return with_scales(trainer, parts, prior, trainer.posterior(prior, parts))
+
+
+def with_scales(trainer: Trainer, parts: Split, prior: Gaussian, posterior: Gaussian) -> Evidence:
+    """The evidence of a posterior, with the best prior scales (on a grid), log-scales and the floor's network."""
+    arrays = {}
+    shape, layers = trainer.data.input_shape, scale_layers(trainer.settings)
+    chosen, log_scales = prior, None
+    for _ in range(ROUNDS if layers else 1):
+        if layers:
+            # The widths that fit the rescaled prior best, given to the prior before it is rescaled: both multiply.
+            indices = best_layer_scales(posterior, rescaled_prior(prior, log_scales, shape), layers)
+            chosen, arrays[ARRAY] = with_layer_scales(prior, indices), stored(indices)
+        log_scales = best_log_scales(posterior, chosen, shape)
+    if log_scales is not None:
+        arrays["log_scales"] = log_scales
     network = prior.network() if len(parts.prior) else tested_network(trainer, parts)
-    arrays = {} if log_scales is None else {"log_scales": log_scales}
     return Evidence(parts, {"network": network}, {"prior": prior, "posterior": posterior}, arrays)
 
 
-def both_gaussians(evidence: Evidence) -> tuple[Any, Any]:
-    assert evidence.prior is not None
+def both_gaussians(settings: Settings, evidence: Evidence) -> tuple[Gaussian, Gaussian]:
+    """(prior with the widths that were chosen for it, posterior)."""
     assert evidence.posterior is not None
-    return evidence.prior, evidence.posterior
+    return scaled_prior(settings, evidence), evidence.posterior
 
 
 def check_gaussians(method: Method, case: Case, retrain: bool, fit: Fit | None) -> None:

@@ -20,6 +20,7 @@ from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import SINGLE_DRAW, Shares, floor_facts
 from truerisk.certificates.methods.pac_bayes import PacBayesKL, both_gaussians
 from truerisk.certificates.rescaling import rescaled_kl, rescaled_prior
+from truerisk.certificates.scales import divided
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
 from truerisk.nets import count_errors, predict_labels
@@ -38,13 +39,13 @@ class SingleDraw(PacBayesKL):
     summary = "one network drawn from a posterior and kept (disintegrated PAC-Bayes)"
 
     def events(self, settings: Settings) -> Shares:
-        return [(EVENT, Decimal(1))]
+        return divided(settings, EVENT, Decimal(1))
 
     def measure(
         self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
     ) -> Facts:
         facts = floor_facts(settings, data, evidence)
-        rows, (prior, posterior) = evidence.parts.certify, both_gaussians(evidence)
+        rows, (prior, posterior) = evidence.parts.certify, both_gaussians(settings, evidence)
         weights = _drawn(settings, posterior)
         errors, ties = count_errors(drawn_network(posterior, weights), data.X[rows], data.y[rows])
         moved = rescaled_prior(prior, evidence.log_scales, data.input_shape)
@@ -78,7 +79,7 @@ class SingleDraw(PacBayesKL):
 
     def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
         """By the one network that was drawn, whatever ``seed``."""
-        posterior = both_gaussians(evidence)[1]
+        posterior = both_gaussians(settings, evidence)[1]
         return predict_labels(drawn_network(posterior, _drawn(settings, posterior)), X)
 
 

@@ -1,0 +1,201 @@
+"""Disagreement: a network that is already trained, unchanged, certified by how often it differs from a certified one.
+
+Where the target errs, the surrogate errs or the two disagree, so risk(target) <= risk(surrogate) + P(disagreement)
+(Kaariainen 2005; Bazinet, Zantedeschi and Germain 2026). The surrogate is a new network of the same architecture with a
+certificate of its own, made by any other method on the labelled examples; how it relates to the target does not matter.
+Disagreement is counted on inputs without labels that neither network was trained on. A surrogate that draws its weights
+anew for each prediction draws them anew for each of these inputs, so that the inputs are independent trials.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from truerisk.bounds import clopper_pearson, disagreement
+from truerisk.certificates.case import Case
+from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.facts import Count, Facts
+from truerisk.certificates.fresh import refuse_overlap
+from truerisk.certificates.ledger import Entry, share
+from truerisk.certificates.methods.base import DETERMINISTIC, STOCHASTIC, Method, Shares
+from truerisk.certificates.settings import HOLD_OUT, Settings
+from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.data import Data, Split
+from truerisk.errors import TrueriskError
+from truerisk.nets import predict_labels
+from truerisk.nets.evaluate import precision, wrong_and_close
+from truerisk.pacbayes.monte_carlo import NORMALS
+from truerisk.seeds import derive
+
+EVENT = "Clopper-Pearson: the unlabelled inputs are misleading"
+SHARE = Decimal("0.5")  # of delta, for the disagreement
+COUNT = "disagreements"
+TARGET, INPUTS = "network-target", "unlabelled"
+LEAST = 10  # unlabelled inputs
+PIECE = 100  # inputs answered at a time by a stochastic surrogate
+
+
+class Disagreement(Method):
+    """risk <= the surrogate's bound + Clopper-Pearson(disagreements, unlabelled inputs)."""
+
+    name = "disagreement"
+    predictor = DETERMINISTIC
+    summary = "a trained network (--weights), unchanged, compared with a certified one on --unlabelled inputs"
+    takes_weights = needs_weights = needs_unlabelled = True
+    options = MappingProxyType({"surrogate": HOLD_OUT})
+    advice = (
+        "What would help: more unlabelled inputs, more labelled data or a larger part of it for the surrogate's "
+        "training (--prior split:0.8), or labelled examples that the network never saw (--fresh)."
+    )
+
+    def __init__(self, others: dict[str, Method]) -> None:
+        self.others = others  # all methods by name: one of them certifies the surrogate
+
+    def surrogate(self, settings: Settings) -> tuple[Method, Settings]:
+        """The method that certifies the surrogate, and its settings."""
+        name = settings.options.get("surrogate", HOLD_OUT)
+        if name not in self.others or self.others[name].needs_weights:
+            possible = [m.name for m in self.others.values() if not m.needs_weights]
+            raise TrueriskError(f"the surrogate is {name!r}, but must be one of {', '.join(possible)}.")
+        options = {key: value for key, value in settings.options.items() if key != "surrogate"}
+        return self.others[name], replace(settings, method=name, options=options)
+
+    def refuse(self, settings: Settings) -> None:
+        inner, own = self.surrogate(settings)
+        inner.refuse(own)
+
+    def takes(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        inner = self.others.get(options.get("surrogate", HOLD_OUT))
+        return super().takes(options) | (inner.takes(options) if inner else {})
+
+    def events(self, settings: Settings) -> Shares:
+        inner, own = self.surrogate(settings)
+        return [*((event, part * (1 - SHARE)) for event, part in inner.events(own)), (EVENT, SHARE)]
+
+    def produce(self, trainer: Trainer, parts: Split) -> Evidence:
+        """Train and certify the surrogate; the target and the inputs are added by ``with_target``."""
+        inner, own = self.surrogate(trainer.settings)
+        return inner.produce(replace(trainer, settings=own), parts)
+
+    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
+        inner, own = self.surrogate(settings)
+        needed, optional = inner.files(own)
+        return needed | {TARGET, INPUTS}, optional
+
+    def measure(
+        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
+    ) -> Facts:
+        inner, own = self.surrogate(settings)
+        X = checked_inputs(evidence.arrays[INPUTS]["X"].numpy(), data)
+        facts = inner.measure(own, data, evidence, claimed, redraw)
+        # The seed was fixed before anything was trained.
+        seed = secrets.randbits(63) if redraw else derive(settings.seed, "disagreement")
+        answers = np.concatenate(list(_answers(inner, own, evidence, X, seed)))
+        differing, close = _compare(evidence.networks[TARGET], X, answers)
+        count = Count(differing, close, len(X), drawn=inner.predictor == STOCHASTIC)
+        return replace(facts, counts={**facts.counts, COUNT: count})
+
+    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
+        inner, own = self.surrogate(settings)
+        record, count, delta = inner.derive(own, evidence, facts, entries), facts.counts[COUNT], share(entries, EVENT)
+        bound = disagreement(record["risk_bound"], count.value, count.trials, delta)
+        rate, upper = count.value / count.trials, clopper_pearson(count.value, count.trials, delta)
+        parts = [
+            *({**part, "part": f"surrogate: {part['part']}"} for part in record["breakdown"]),
+            {"part": "disagreements seen", "value": rate},
+            {"part": "confidence of the disagreement", "value": upper - rate},
+        ]
+        return record | {
+            "risk_bound": bound,
+            "empirical_risk": min(1.0, record["empirical_risk"] + rate),
+            "empirical_risk_upper": min(1.0, record["empirical_risk_upper"] + rate),
+            "disagreement": {
+                "surrogate": own.method,
+                "surrogate_bound": record["risk_bound"],
+                "disagreements": count.value,
+                "unlabelled": count.trials,
+                "upper": upper,
+            },
+            "breakdown": _up_to(bound, parts),
+        }
+
+    def floor(self, settings: Settings) -> str:
+        return "a new network in place of yours, trained on a part of the data and tested on the rest"
+
+    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
+        inner, own = self.surrogate(case.settings)
+        inner.origin(replace(case, settings=own), retrain, fit)
+        case.result.unchecked.append("that the network never saw the unlabelled inputs: that is your word")
+
+    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
+        inner, own = self.surrogate(settings)
+        m = len(evidence.arrays[INPUTS]["X"])
+        return [
+            *inner.assumptions(own, evidence),
+            f"The {m:,} unlabelled inputs are independent draws from the same distribution, without their labels.",
+            "You vouch that the network was not trained, tuned or chosen on these inputs.",
+        ]
+
+    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+        """By the network that was given."""
+        return predict_labels(evidence.networks[TARGET], X)
+
+
+def with_target(evidence: Evidence, target: nn.Module, X: np.ndarray) -> Evidence:
+    """The surrogate's evidence together with the target and the inputs on which the two are compared."""
+    networks = {**evidence.networks, TARGET: target}
+    return replace(evidence, networks=networks, arrays={**evidence.arrays, INPUTS: {"X": torch.from_numpy(X)}})
+
+
+def checked_inputs(X: np.ndarray, data: Data) -> np.ndarray:
+    """The unlabelled inputs, refused where they can't be fresh draws of what ``data`` is drawn from."""
+    if X.dtype != np.float32 or X.shape[1:] != data.X.shape[1:] or len(X) < LEAST or not np.isfinite(X).all():
+        raise TrueriskError(
+            f"the unlabelled inputs have shape {X.shape}; {LEAST} or more finite inputs of shape {data.input_shape}, "
+            "those of the data, are needed."
+        )
+    refuse_overlap(X, data.X, "the labelled data", "unlabelled")
+    return X
+
+
+def _answers(inner: Method, own: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """The surrogate's answers; a stochastic one gets so few inputs at a time that each has weights of its own.
+
+    (``plan_draws`` lets inputs share a drawn network only where there are more inputs than it may draw networks.)
+    """
+    if inner.predictor != STOCHASTIC:
+        yield inner.predict(own, evidence, X, seed)
+        return
+    largest = max((g.size for g in evidence.gaussians.values()), default=1)
+    step = max(1, min(PIECE, NORMALS // largest))
+    for start in range(0, len(X), step):
+        yield inner.predict(own, evidence, X[start : start + step], derive(seed, start))
+
+
+def _compare(target: nn.Module, X: np.ndarray, answers: np.ndarray) -> tuple[int, int]:
+    """(inputs on which the target differs from the answers, near ties); a tie or a NaN of the target differs."""
+    labels = torch.from_numpy(answers)
+    differing = close = 0
+    with torch.no_grad():
+        for rows in torch.arange(len(X)).split(1_000):
+            logits: Tensor = target(torch.from_numpy(X)[rows].to(precision(target)))
+            more, ties = wrong_and_close(logits, labels[rows])
+            differing, close = differing + more, close + ties
+    return differing, close
+
+
+def _up_to(bound: float, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Parts of a sum that is cut off at ``bound``, such that they add up to it."""
+    ends = np.minimum(bound, np.cumsum([part["value"] for part in parts]))
+    ends[-1] = bound
+    values = np.diff(ends, prepend=0.0)
+    return [{**part, "value": float(value)} for part, value in zip(parts, values, strict=True)]
