@@ -60,17 +60,17 @@ def test_columns_are_those_of_a_slow_twin():
 
     nothing = np.zeros(3)
     tuned = {step: twin_kl(layers, sigma_q, sigma_p * 2 ** (step / 2), nothing) for step in range(-20, 21)}
-    both = {step: best(step) for step in range(-20, 21)}
+    both = {step: best(step) for step in range(-14, 3)}  # the grid's far ends are far from any minimum here
     assert found["original_kl"] == pytest.approx(tuned[0])
     assert found["tuned_kl"] == pytest.approx(min(tuned.values()))
     assert found["tuned_step"] == min(tuned, key=tuned.get) != 0
     assert found["rescaled_kl"] == pytest.approx(both[0], rel=1e-8)
     assert found["both_kl"] == pytest.approx(min(both.values()), rel=1e-8)
     assert found["both_step"] == min(both, key=both.get)
-    fine = min(twin_kl(layers, sigma_q, sigma_p * 2 ** (step / 2), nothing) for step in np.linspace(-20, 20, 4001))
+    fine = min(twin_kl(layers, sigma_q, sigma_p * 2 ** (step / 2), nothing) for step in np.linspace(-20, 0, 1001))
     assert found["tuned_kl_any_scale"] == pytest.approx(fine, rel=1e-5)
-    near = [best(step) for step in np.linspace(found["both_step"] - 1, found["both_step"] + 1, 41)]
-    assert found["both_kl_any_scale"] == pytest.approx(min(near), rel=1e-4)
+    near = [best(step) for step in np.linspace(found["both_step"] - 1, found["both_step"] + 1, 11)]
+    assert found["both_kl_any_scale"] == pytest.approx(min(near), rel=1e-3)
 
 
 def test_the_columns_are_in_order():
@@ -178,7 +178,7 @@ def test_a_task_repeats_itself_and_reuses_no_changed_network():
 
 def test_a_trained_posterior_has_a_far_lower_bound():
     base = next(s for s in EXPERIMENT.settings("quick") if s["row"] == "32" and s["posterior"] == "trained")
-    record = EXPERIMENT.task({**base, "epochs": 30})
+    record = EXPERIMENT.task({**base, "epochs": 20})
     assert record["original_mcallester"] < 1
     assert record["sigma_q"] is None
     assert record["risk"] <= record["risk_upper"] < record["original_kl_form"] < record["original_mcallester"]
