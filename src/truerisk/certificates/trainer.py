@@ -58,10 +58,10 @@ class Trainer:
         """A network trained from its seeded start on ``rows`` alone, in eval mode; ``role`` names its plan."""
         return self._fitted(self.fresh(), role, role, rows)
 
-    def continued(self, module: nn.Module, name: str, rows: np.ndarray) -> nn.Module:
-        """A copy of ``module`` trained on, by the plan "update", on ``rows``; a user's function starts anew."""
+    def continued(self, module: nn.Module, name: str, rows: np.ndarray, role: str = "update") -> nn.Module:
+        """A copy of ``module`` trained on, by the plan of ``role``, on ``rows``; a user's function starts anew."""
         start = copy.deepcopy(module) if self.own_fit is None else self.fresh()
-        return self._fitted(start, "update", name, rows)
+        return self._fitted(start, role, name, rows)
 
     def _fitted(self, module: nn.Module, role: str, name: str, rows: np.ndarray) -> nn.Module:
         examples = self.data.take(rows)
