@@ -137,6 +137,7 @@ def default_plans(model: str, data: Data, n_prior: int, seed: int, epochs: int |
         "picks": Plan(epochs=5 if epochs is None else epochs, batch_size=32, lr=3e-4, seed=seed),
         "posterior": _plan(n_certify, 0.04, seed, epochs, small, large),
         "floor": _plan(n_certify, 1e-3, seed, epochs, 100, 10),
+        "code": _plan(n_certify, 0.05, seed, epochs, 60, 40),
     }
     if has_recipe(model):
         _, plan = recipe(data.name if data.name in RECIPES else data.input_shape, n_prior or n_certify, seed)

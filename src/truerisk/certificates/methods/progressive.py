@@ -4,9 +4,9 @@ Blum, Kalai and Langford (1999). Most of the data trains, and every example afte
 certified predictor draws one of the models for each prediction, with the sizes of their blocks as weights.
 
 Who sees what: the rows come in a seeded order. Model j is trained on all rows before block j and on nothing else, so
-block j is fresh to it. The last block trains no certified model. The bound's parameter t must be fixed before the blocks
-are seen; a good t needs a rough idea of the error rate. The user may say it (``expect``); otherwise a probe at the end
-of the first prefix is tested before it is trained on.
+block j is fresh to it. The last block trains no certified model. The bound's parameter t must be fixed before the
+blocks are seen; a good t needs a rough idea of the error rate. The user may say it (``expect``); otherwise a probe at
+the end of the first prefix is tested before it is trained on.
 """
 
 from __future__ import annotations

@@ -1,0 +1,111 @@
+"""Description length: a network that fits into a short file, certified by the length of that file.
+
+A code in which every network of an architecture has a file, fixed before any data is seen, is a prior: 2^-bits (Occam's
+bound; Langford 2005; Zhou et al. 2019; Lotfi et al. 2022). The search for a short file may look at all examples, and as
+often as it likes, because the bound holds for all files at once. What is certified is what the file decodes to.
+
+The decoder knows the architecture, the seeded initial network and the code (``certificates.code``), nothing else. What
+the code looks like was decided by comparing fewer than 64 variants on MNIST, so 63 parts in 64 of delta are theirs.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from truerisk.bounds import clopper_pearson, description_length
+from truerisk.certificates.case import Case
+from truerisk.certificates.code import bits, compress, decode
+from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.facts import Count, Facts
+from truerisk.certificates.ledger import Entry, share
+from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_facts, tested_network, usual_floor
+from truerisk.certificates.settings import Settings, split_fraction
+from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.data import Data, Split
+from truerisk.errors import TrueriskError, VerificationError
+from truerisk.nets import count_errors, predict_labels
+
+EVENT = "description length: the certifying examples are misleading about some file"
+OTHERS = "the same for 63 other codes that the authors may have compared"
+CODES = 64
+START, CODE, FILE = "network-start", "code", "bytes"
+CODED = "decoded network"
+
+
+class DescriptionLength(Method):
+    """P(Binomial(n, risk) <= errors) >= delta 2^-bits for all files at once (see ``bounds.description_length``)."""
+
+    name = "description-length"
+    predictor = DETERMINISTIC
+    summary = "a network that fits into a short file, certified by the length of the file"
+
+    def refuse(self, settings: Settings) -> None:
+        super().refuse(settings)
+        if split_fraction(settings.prior):
+            raise TrueriskError("the method description-length sets no data aside: give --prior init with it.")
+
+    def events(self, settings: Settings) -> Shares:
+        part = Decimal(1) / CODES
+        return [(EVENT, part), (OTHERS, 1 - part)]
+
+    def produce(self, trainer: Trainer, parts: Split) -> Evidence:
+        start, data = trainer.fresh().eval(), trainer.data
+        code = compress(start, data.X[parts.certify], data.y[parts.certify], trainer.settings.plans["code"])
+        networks = {"network": tested_network(trainer, parts), START: start}
+        return Evidence(parts, networks, arrays={CODE: {FILE: torch.from_numpy(np.frombuffer(code, np.uint8).copy())}})
+
+    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
+        return {"network", START, CODE}, set()
+
+    def measure(
+        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
+    ) -> Facts:
+        facts, rows = floor_facts(settings, data, evidence), evidence.parts.certify
+        errors, ties = count_errors(_decoded(evidence), data.X[rows], data.y[rows])
+        counts = {**facts.counts, CODED: Count(errors, ties, len(rows))}
+        return Facts(counts, facts.duplicates, numbers={"bits": float(bits(_code(evidence)))})
+
+    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
+        count, delta, length = facts.counts[CODED], share(entries, EVENT), int(facts.numbers["bits"])
+        risk = count.value / count.trials
+        bound = description_length(count.value, count.trials, length, delta)
+        without = min(bound, clopper_pearson(count.value, count.trials, delta))
+        return {
+            "risk_bound": bound,
+            "empirical_risk": risk,
+            "empirical_risk_upper": risk,
+            "bits": length,
+            "breakdown": [
+                {"part": "errors of the decoded network", "value": risk},
+                {"part": "confidence (delta)", "value": without - risk},
+                {"part": f"the file of {length:,} bits", "value": bound - without},
+            ],
+        }
+
+    def floor(self, settings: Settings) -> str:
+        return usual_floor(settings)
+
+    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
+        """What the decoder knows is always made again; the floor's network if ``retrain`` says so."""
+        start = Trainer(case.settings, case.data, case.arch).fresh()
+        case.compare("decoder's initial network", case.evidence.networks[START].state_dict(), start.state_dict())
+        super().origin(case, retrain, fit)
+
+    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+        return predict_labels(_decoded(evidence), X)
+
+
+def _code(evidence: Evidence) -> bytes:
+    stored = evidence.arrays[CODE]
+    if stored.keys() != {FILE} or stored[FILE].dtype != torch.uint8:
+        raise VerificationError(f"{CODE}.safetensors must hold one row of bytes.")
+    return bytes(stored[FILE].numpy().tobytes())
+
+
+def _decoded(evidence: Evidence) -> nn.Module:
+    return decode(_code(evidence), evidence.networks[START]).eval()
