@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from truerisk.certificates.methods.around import Around, SingleDrawAround
 from truerisk.certificates.methods.base import PREDICTORS, Method
+from truerisk.certificates.methods.description_length import DescriptionLength
 from truerisk.certificates.methods.disagreement import Disagreement
 from truerisk.certificates.methods.hold_out import HoldOut
 from truerisk.certificates.methods.pac_bayes import PacBayesKL
@@ -14,7 +15,16 @@ from truerisk.certificates.methods.single_draw import SingleDraw
 from truerisk.errors import TrueriskError
 
 METHODS: dict[str, Method] = {
-    m.name: m for m in (PacBayesKL(), SingleDraw(), Progressive(), PickToLearn(), Recursive(), HoldOut())
+    m.name: m
+    for m in (
+        PacBayesKL(),
+        SingleDraw(),
+        Progressive(),
+        PickToLearn(),
+        Recursive(),
+        DescriptionLength(),
+        HoldOut(),
+    )
 }
 # For networks that came trained; a surrogate may be certified by any of the methods above.
 METHODS |= {m.name: m for m in (Around(), SingleDrawAround(), Disagreement(METHODS))}
