@@ -190,7 +190,7 @@ CLAIMS = (
     ),
     Claim(
         "published-before",
-        "Our guess of the recipe gives the published bounds before rescaling.",
+        "Our guesses of the recipe give the published bounds before rescaling.",
         f"{SOURCE}, left figure",
         "0.87 to 6.46",
         "at most 0.15 from the published bound in every run, with both guesses",
@@ -199,7 +199,7 @@ CLAIMS = (
     ),
     Claim(
         "published-after",
-        "Our guess of the recipe, which did not look at them, gives the published bounds after rescaling.",
+        "Our guesses of the recipe give the published bounds after rescaling.",
         f"{SOURCE}, left figure",
         "0.46 to 3.15",
         "at most 0.15 from the published bound in every run, with both guesses",
