@@ -11,7 +11,7 @@ Nothing else is stored: no length, no end mark. Rounding up to whole bytes costs
 plain: it is the size of the file.
 
 Rissanen (1976) and Pasco (1976) for arithmetic coding; Krichevsky and Trofimov (1981) for the counts that start at
-one half. Python loops over decisions: about a million in two seconds, which is far more than codes that can certify
+one half. Python loops over decisions: some seconds for a million, which is far more than codes that can certify
 anything have.
 """
 
