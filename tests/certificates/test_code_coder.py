@@ -196,7 +196,7 @@ def test_a_carry_runs_through_many_bytes():
         assert [reader.decide(again) for _ in answers] == answers
 
 
-@given(st.lists(st.tuples(st.integers(1, 2**39), st.integers(1, 2**39), st.booleans()), max_size=200))
+@given(st.lists(st.tuples(st.integers(1, 2**39 - 1), st.integers(1, 2**39), st.booleans()), max_size=200))
 @settings(deadline=None)
 def test_any_odds_come_back(questions):
     def fixed(no, yes):
@@ -240,6 +240,13 @@ def test_contexts_all_at_once_are_those_that_the_coder_asks_for(shape, density):
         at += 3 if value else 1
     assert at == len(asked)
     assert len({id(odds) for odds in first_odds.values()}) == len(first_odds)
+
+
+def test_odds_beyond_the_precision_of_the_coder_are_refused():
+    odds = Fair()
+    odds.no = odds.yes = 2**39
+    with pytest.raises(TrueriskError, match="too many weights"):
+        decisions([True], odds)
 
 
 def test_smooth_kernels_cost_less():

@@ -7,8 +7,8 @@ number of decisions need not be the same, as long as the model knows from the de
 ends. A codeword is a string of bytes b such that *every* extension of b (a number in [b, b + 256^-len)) lies in the
 message's interval. Then the sets of extensions of two codewords are disjoint, and their sizes are 2^-bits with
 bits = 8 len(b); as they all lie in [0, 1), the sum of 2^-bits over all messages is at most 1 (Kraft's inequality).
-Nothing else is stored: no length, no end mark. Rounding up to whole bytes costs at most 8 bits and makes the count
-plain: it is the size of the file.
+Nothing else is stored: no length, no end mark. Whole bytes cost up to 9 bits more than the logarithm of the interval,
+and make the count plain: it is the size of the file.
 
 Rissanen (1976) and Pasco (1976) for arithmetic coding; Krichevsky and Trofimov (1981) for the counts that start at
 one half. Python loops over decisions: some seconds for a million, which is far more than codes that can certify
