@@ -14,7 +14,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from truerisk.certificates import together
+from truerisk.certificates.methods import METHODS
+from truerisk.data import load
 from truerisk.nets import mlp
+from truerisk.pacbayes import monte_carlo
 from truerisk.training import checkpoint, loop
 
 QUICK = ["--model", "mlp:16", "--epochs", "2", "--quiet"]
@@ -284,7 +288,7 @@ class TestBadInput:
         self.expect(run, "could not be called", "--model", "net.py:needs")
         self.expect(run, "not a torch module", "--model", "net.py:number")
         self.expect(run, "nothing called", "--model", "net.py:absent")
-        self.expect(run, "no built-in", "--model", "resnet")
+        self.expect(run, "no built-in", "--model", "transformer")
         self.expect(run, "widths", "--model", "mlp:a-b")
         Path("broken.py").write_text("import nothing_of_this_name")
         self.expect(run, "could not be imported", "--model", "broken.py:build")
@@ -299,7 +303,8 @@ class TestBadInput:
         self.expect(run, "do not fit", "--model", "mlp:17", "--weights", trained, "--fresh", "digits")
         Path("junk.safetensors").write_bytes(b"junk")
         self.expect(run, "junk", "--model", "mlp:16", "--weights", "junk.safetensors", "--fresh", "digits")
-        self.expect(run, "--fresh", "--model", "mlp:16", "--weights", trained)
+        self.expect(run, "--fresh", "--model", "mlp:16", "--weights", trained, "--trained-on", "digits")
+        self.expect(run, "--weights", "--model", "mlp:16", "--unlabelled", "digits")
         self.expect(run, "--weights", "--model", "mlp:16", "--fresh", "digits")
 
     @pytest.mark.parametrize(
@@ -317,6 +322,15 @@ class TestBadInput:
             ("hold-out", ["--method", "hold-out", "--prior", "init"]),
             ("objective", ["--objective", "magic"]),
             ("prior_std", ["--prior-std", "-1"]),
+            ("single-draw", ["--for", "oracle"]),
+            ("--for", ["--method", "hold-out", "--for", "stochastic"]),
+            ("--weights", ["--method", "disagreement"]),
+            ("option blocks", ["--blocks", "3"]),
+            ("random", ["--random", "first"]),
+            ("scales", ["--scales", "log", "--prior", "init"]),
+            ("data-free", ["--scales", "grid"]),
+            ("grid:2", ["--scales", "grid:3", "--prior", "init"]),
+            ("device", ["--device", "toaster"]),
         ],
     )
     def test_bad_options(self, run, told, arguments):
@@ -330,6 +344,81 @@ class TestBadInput:
         code, out, err = run("predict", "truerisk-out", "--data", "bad.npy")
         assert (code, out) == (2, "")
         assert "shape" in err
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Three quick methods in place of all, and few draws."""
+    chosen = ("pac-bayes-kl", "progressive", "hold-out")
+    monkeypatch.setattr(together, "METHODS", {name: METHODS[name] for name in chosen})
+    monkeypatch.setattr(monte_carlo, "TRIALS", 10_000)
+
+
+def test_all_methods_in_one_table(run, few):
+    code, out, _ = run("certify", *QUICK, "--method", "all", "--blocks", 2)
+    assert code == 0
+    assert "All methods" in out
+    table = out[out.index("All methods") : out.index("What delta is spent on")]
+    assert all(name in table for name in ("pac-bayes-kl", "progressive", "hold-out"))
+    others = sorted(Path("truerisk-out/others").iterdir())
+    assert len(others) == 2
+    for folder in (Path("truerisk-out"), *others):
+        assert run("verify", folder)[0] == 0
+    page = Path("truerisk-out/report.html").read_text()
+    assert "All methods" in page
+    assert all(folder.name in page for folder in others)
+
+    code, out, _ = run("certify", *QUICK, "--method", "all", "--blocks", 2, "--json")
+    assert [row["method"] for row in json.loads(out)["methods"]][1:] == sorted(
+        (folder.name for folder in others), key=lambda name: bound_in(Path("truerisk-out/others") / name)
+    )
+    assert run("certify", *QUICK, "--for", "deterministic", "--json")[0] == 0
+    assert not any(Path("truerisk-out/others").iterdir()), "those of the last call are gone"
+
+
+def bound_in(folder: Path) -> float:
+    return json.loads((folder / "certificate.json").read_text())["risk_bound"]
+
+
+def test_blocks_of_progressive_are_shown(run):
+    code, out, _ = run("certify", *QUICK, "--method", "progressive", "--blocks", 3)
+    assert code == 0
+    assert out.count("on the block that came after its training".split()[-1]) >= 3
+    assert "The tested blocks" in Path("truerisk-out/report.html").read_text()
+
+
+def test_trained_weights_and_unlabelled_inputs(run, trained, few):
+    digits = load("digits")
+    np.savez("train.npz", X=digits.X[:400], y=digits.y[:400])
+    np.save("new.npy", digits.X[400:700])
+    own = ["--weights", trained, "--data", "train.npz", *QUICK, "--method", "disagreement"]
+    code, out, _ = run("certify", *own, "--unlabelled", "new.npy")
+    assert code == 0
+    assert "surrogate" in out
+    assert "unlabelled inputs" in out
+    assert run("verify", "truerisk-out", "--data", "train.npz")[0] == 0
+    assert run("verify", "truerisk-out", "--data", "new.npy")[0] == 2
+    np.save("seen.npy", digits.X[399:700])
+    code, out, err = run("certify", *own, "--unlabelled", "seen.npy")
+    assert (code, out) == (2, "")
+    assert "1 of 301 unlabelled examples (the first: row 0)" in err
+    code, _, err = run("certify", *own)
+    assert code == 2
+    assert "--unlabelled" in err
+
+
+def test_help_lists_every_method(run):
+    out = " ".join(run("certify", "--help")[1].split())
+    for name, method in METHODS.items():
+        assert f" {name} {method.summary.split()[0]}" in out
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_no_gpu_is_told(run):
+    code, out, err = run("certify", *QUICK, "--device", "cuda")
+    assert (code, out) == (2, "")
+    assert "no GPU" in err
+    assert run("certify", *QUICK, "--method", "hold-out", "--device", "auto")[0] == 0
 
 
 def test_own_network_from_a_file(run):

@@ -158,3 +158,19 @@ def test_a_killed_posterior_goes_on(tmp_path, monkeypatch):
     for key in whole.mean:
         assert torch.equal(whole.mean[key], resumed.mean[key])
         assert torch.equal(whole.std[key], resumed.std[key])
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_frozen_means_stay_to_the_last_bit(build):
+    X, y = data()
+    prior, given = prior_of(build()), build()
+    with torch.no_grad():
+        for p in given.parameters():
+            p.add_(0.1 * torch.randn(p.shape, generator=torch.Generator().manual_seed(1)))
+    start = Gaussian.around(given, {name: 0.1 * std for name, std in prior.std.items()})
+    posterior, history = train_posterior(prior, X, y, PLAN, start=start, means=False)
+    assert all(torch.equal(posterior.mean[name], p.double()) for name, p in given.named_parameters())
+    assert any(not torch.equal(posterior.std[name], start.std[name].float().double()) for name in start.std)
+    assert history.losses[-1] < history.losses[0]
+    moving, _ = train_posterior(prior, X, y, PLAN, start=start)
+    assert any(not torch.equal(moving.mean[name], posterior.mean[name]) for name in start.mean)

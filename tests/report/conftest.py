@@ -68,8 +68,8 @@ def pac_bayes() -> dict[str, Any]:
             "chunk": 2000,
             "precision": "float64",
             "layered": True,
-            "errors": 30766,
         },
+        "counts": {"floor": 35, "draws": 30766},
         "breakdown": [
             {"part": "errors of the drawn networks", "value": 0.03871320069056115},
             {"part": "Monte Carlo", "value": 0.0008756661255716197},

@@ -29,6 +29,8 @@ def headline(record: dict[str, Any]) -> str:
         "single-draw": "this network, drawn once,",
         "deterministic": "this network",
     }[record["predictor"]]
+    if "progressive" in record:
+        who = "this predictor, which draws one of its networks for each prediction,"
     sure = f"{100 * (1 - record['delta']):.10g} %"
     if record["risk_bound"] >= 1:
         return f"Vacuous: nothing below 100 % can be certified for {who.rstrip(',')} with {sure} confidence."

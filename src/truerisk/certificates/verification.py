@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from truerisk.certificates.case import Case, Verification
-from truerisk.certificates.certificate import read_record, stored_architecture
+from truerisk.certificates.certificate import OTHERS, read_record, stored_architecture
 from truerisk.certificates.evidence import Evidence, split_data
-from truerisk.certificates.files import SPLIT, SUFFIX, decode, read_files
+from truerisk.certificates.files import CERTIFICATE, SPLIT, SUFFIX, decode, read_files
 from truerisk.certificates.methods import find_method
 from truerisk.certificates.record import assemble, differs, spend
 from truerisk.certificates.repeat import recount
@@ -50,6 +50,7 @@ def verify(
     result.checked.append(f"the data is the one that was certified ({len(loaded):,} examples)")
     settings = _settings(record, loaded)
     arch, evidence = _network(record, model, files)
+    _check_others(Path(folder), settings)
     case = Case(settings, loaded, arch, evidence, record, result)
     _check_split(case)
     find_method(settings.method).origin(case, retrain, fit)
@@ -92,6 +93,15 @@ def _settings(record: dict[str, Any], data: Data) -> Settings:
     if settings.tried < owed:
         raise VerificationError("the ledger does not pay for the configurations that were compared on this data.")
     return settings
+
+
+def _check_others(folder: Path, settings: Settings) -> None:
+    """Certificates by other methods that lie in ``others/`` must have been paid for."""
+    beside = len(list(folder.glob(f"{OTHERS}/*/{CERTIFICATE}")))
+    if settings.methods < 1 + beside:
+        raise VerificationError(
+            f"the ledger does not pay for the {beside} other methods whose certificates are in {OTHERS}/."
+        )
 
 
 def _right_files(settings: Settings, names: set[str]) -> bool:

@@ -26,7 +26,7 @@ from truerisk.nets import Architecture
 from truerisk.pacbayes import Gaussian, best_layer_scales, train_posterior, with_layer_scales
 from truerisk.pacbayes.gaussian import trainable
 
-START = 0.03  # standard deviations of the posterior where their training starts, in units of the prior's
+START = 0.3  # standard deviations of the posterior where their training starts, in units of the prior's
 ADVICE = (
     "A network that saw all of its data is hard to certify on that data. What would help: labelled examples that it "
     "never saw (--fresh), unlabelled ones (--unlabelled), more training data, or training anew with a part set aside "
@@ -46,8 +46,8 @@ class Around(PacBayesKL):
     options = MappingProxyType({"scales": GRID})
 
     def refuse(self, settings: Settings) -> None:
-        super().refuse(settings)
         _refuse_split(self.name, settings)
+        super().refuse(settings)
 
     def refuse_weights(self, arch: Architecture) -> None:
         refuse_learnt(arch)
@@ -70,8 +70,8 @@ class SingleDrawAround(SingleDraw):
     options = MappingProxyType({"scales": GRID})
 
     def refuse(self, settings: Settings) -> None:
-        super().refuse(settings)
         _refuse_split(self.name, settings)
+        super().refuse(settings)
 
     def refuse_weights(self, arch: Architecture) -> None:
         refuse_learnt(arch)
