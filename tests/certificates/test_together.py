@@ -158,6 +158,7 @@ def test_saving_again_removes_the_others(made, digits, tmp_path):
         ("stochastic", None, "pac-bayes-kl"),
         ("single-draw", "init", "single-draw"),
         ("deterministic", None, "hold-out"),
+        ("deterministic", "init", "description-length"),
         (None, "zero", "pac-bayes-kl"),
     ],
 )

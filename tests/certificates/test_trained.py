@@ -216,7 +216,7 @@ def test_a_plain_sentence_where_it_says_nothing(noise, memorizer):
     [line] = [line for line in cert.record["warnings"] if "What would help" in line]
     assert "--fresh" in line
     assert "--unlabelled" in line
-    assert "part set aside" in line
+    assert "a part set aside" in line
 
 
 def norm_net() -> nn.Module:

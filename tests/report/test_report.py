@@ -243,3 +243,30 @@ def test_half_a_record_is_refused(pac_bayes):
     del pac_bayes["ledger"], pac_bayes["sentence"]
     with pytest.raises(TrueriskError, match="it has no ledger, sentence"):
         render(pac_bayes)
+
+
+def test_other_methods_get_a_table(pac_bayes, hold_out):
+    assert "All methods" not in render(pac_bayes)
+    page = render(pac_bayes, [hold_out])
+    table = page[page.index('id="methods"') :].split("</table>")[0]
+    assert [name in table for name in ("pac-bayes-kl", "hold-out", "7.7 %", "5.8 %", "12.3")] == [True] * 5
+
+
+def test_blocks_log_ratio_bits_and_disagreement_are_shown(hold_out):
+    blocks = {"blocks": [{"n": 1000, "errors": 20}, {"n": 1000, "errors": 10}]}
+    page = render(hold_out | {"method": "progressive", "progressive": blocks})
+    table = page[page.index('id="blocks"') :].split("</table>")[0]
+    assert [value in table for value in ("1,000", "2.0 %", "1.0 %")] == [True] * 3
+    assert "1,234.6 nats" in render(hold_out | {"method": "single-draw", "log_ratio": 1234.56})
+    assert "4,321 bits" in render(hold_out | {"method": "description-length", "bits": 4321})
+    found = {"surrogate": "hold-out", "surrogate_bound": 0.05, "disagreements": 3, "unlabelled": 900, "upper": 0.01}
+    page = render(hold_out | {"method": "disagreement", "disagreement": found})
+    assert "certified at 5.0 % by hold-out" in page
+    assert "3 of 900 unlabelled inputs, so at most 1.0 %" in page
+    assert "never saw the unlabelled inputs" in page
+
+
+def test_neighbouring_segments_differ_in_colour(hold_out):
+    parts = ["errors", "confidence (delta)", "the file of 472 bits", "log density ratio of posterior and prior", "last"]
+    colours = [s["colour"] for s in segments(hold_out | {"breakdown": [{"part": p, "value": 0.1} for p in parts]})]
+    assert all(a != b for a, b in pairwise(colours))

@@ -69,6 +69,8 @@ def _own(record: dict[str, Any]) -> list[tuple[str, str, str]]:
             f"{block['errors']:,} wrong out of {block['n']:,}: model {i} on the block that came after its training"
         )
         rows.append(("blocks" if i == 1 else "", f"{block['errors'] / block['n']:.4f}", meaning))
+    if "bits" in record:
+        rows.append(("bits", f"{record['bits']:,}", "the length of the file that the network fits into"))
     if "disagreement" in record:
         found = record["disagreement"]
         meaning = f"certified for the surrogate, a new network, by {found['surrogate']}"

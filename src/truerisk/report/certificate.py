@@ -53,6 +53,7 @@ PAPERS = {
     "pac-bayes-kl": "PAC-Bayes-kl inequality (Seeger 2002, Maurer 2004)",
     HOLD_OUT: "hold-out: the exact binomial bound of Clopper and Pearson (1934)",
     "single-draw": "disintegrated PAC-Bayes (Rivasplata et al. 2020, Viallard et al. 2024)",
+    "description-length": "description length (Occam's bound; Langford 2005, Zhou et al. 2019, Lotfi et al. 2022)",
     "progressive": "progressive validation (Blum, Kalai and Langford 1999)",
     "pac-bayes-around": "PAC-Bayes-kl around given weights (Langford and Caruana 2001, Dziugaite and Roy 2017)",
     "single-draw-around": "disintegrated PAC-Bayes (Rivasplata et al. 2020) around given weights",
@@ -250,6 +251,8 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("KL before rescaling", f"{nats(before)} nats"))
     if "log_ratio" in record:
         rows.append(("Log density ratio of the draw", f"{record['log_ratio']:,.1f} nats"))
+    if "bits" in record:
+        rows.append(("Length of the file", f"{record['bits']:,} bits"))
     rows += _disagreement(record)
     if record["draws"] is not None:
         rows.append(("Draws", _draws(record["draws"])))

@@ -40,10 +40,13 @@ AXES = {
 def segments(record: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of the bound in order, each from where the last one ends; the last one ends at the bound."""
     labels, _ = shares(entry["value"] for entry in record["breakdown"])
-    rows, end = [], 0.0
+    rows: list[dict[str, Any]] = []
+    end = 0.0
     for i, (entry, label) in enumerate(zip(record["breakdown"], labels, strict=True)):
         start, end = end, end + max(entry["value"], 0.0)
         colour = KNOWN.get(entry["part"], i % len(PARTS))
+        if rows and rows[-1]["colour"] == colour:  # neighbours must differ
+            colour = (colour + 1) % len(PARTS)
         row = {"part": entry["part"], "start": start, "end": end, "label": label}
         rows.append({**row, "colour": colour, "fill": PARTS[colour]})
     return rows

@@ -29,8 +29,9 @@ from truerisk.pacbayes.gaussian import trainable
 START = 0.3  # standard deviations of the posterior where their training starts, in units of the prior's
 ADVICE = (
     "A network that saw all of its data is hard to certify on that data. What would help: labelled examples that it "
-    "never saw (--fresh), unlabelled ones (--unlabelled), more training data, or training anew with a part set aside "
-    "(certify without --weights)."
+    "never saw (--fresh), unlabelled ones (--unlabelled), more training data, or another network in its place "
+    "(certify without --weights): one trained with a part set aside, or one that fits into a short file (--method "
+    "description-length)."
 )
 ASSUMPTION = "The given weights may have seen all of these examples; the prior has seen none of them, nor the weights."
 

@@ -43,6 +43,7 @@ class DescriptionLength(Method):
     name = "description-length"
     predictor = DETERMINISTIC
     summary = "a network that fits into a short file, certified by the length of the file"
+    usual_prior = "init"
 
     def refuse(self, settings: Settings) -> None:
         super().refuse(settings)
