@@ -37,7 +37,8 @@ FIELDS = (
     "method", "predictor", "risk_bound", "empirical_risk", "kl", "kl_unrescaled", "floor", "n_certify",
     "n_prior", "counts",
 )  # fmt: skip
-FREE_EPOCHS = {"mnist": 40, "fashion-mnist": 40, "cifar-10": 20}
+FREE_MODEL = {"mnist": "convnet", "fashion-mnist": "convnet", "cifar-10": "convnet:16-32"}
+FREE_EPOCHS = 40
 
 
 def small(input_shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -68,9 +69,10 @@ def split_settings(data: str, seed: int) -> dict:
 
 
 def free_settings(data: str, seed: int) -> dict:
-    """No data set aside: the small convnet with a data-free prior."""
-    jobs = [{"method": m, "prior": "init", "epochs": FREE_EPOCHS[data]} for m in ("pac-bayes-kl", "single-draw")]
-    return _setting("data-free", data, None, "convnet", seed, jobs)
+    """No data set aside: a small convnet with a data-free prior, or in a short file."""
+    methods = ("description-length", "pac-bayes-kl", "single-draw")
+    jobs = [{"method": method, "prior": "init", "epochs": FREE_EPOCHS} for method in methods]
+    return _setting("data-free", data, None, FREE_MODEL[data], seed, jobs)
 
 
 def paired_settings(data: str, seed: int) -> dict:

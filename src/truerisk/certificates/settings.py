@@ -31,7 +31,7 @@ TUNED_ON = {
 LARGE = 10_000  # examples; fewer are trained on in smaller batches and more epochs
 UPDATE_RATE = 0.1  # peak learning rate of an update, in units of the first training's
 DATA_FREE_STD = 4.0  # width of a data-free prior, in units of 1/sqrt(fan_in)
-DATA_FREE_START = 0.5  # where a posterior's widths start, in units of a data-free prior's: wider starts get stuck
+DATA_FREE_START = 0.1  # where a posterior's widths start, in units of a data-free prior's: wider starts get stuck
 # Widths to choose from, in the same units, for a prior that was trained on its own split: the widest whose noise
 # raises the error on the prior's own examples by at most this much. Looking at these examples is free.
 LEARNT_STDS = (0.1, 0.05, 0.025, 0.0125, 0.006, 0.003)
