@@ -117,9 +117,7 @@ def _refuse_beside_fresh(data: object, unlabelled: object, method: str | None, p
     if unlabelled is not None:
         raise TrueriskError("fresh examples have labels and need no unlabelled ones: give either of the two.")
     if method not in (None, HOLD_OUT) or predictor not in (None, DETERMINISTIC):
-        raise TrueriskError(
-            f"fresh examples certify a network as it is, by {HOLD_OUT}: leave out --method and --for."
-        )
+        raise TrueriskError(f"fresh examples certify a network as it is, by {HOLD_OUT}: leave out --method and --for.")
 
 
 def _certify_fresh(

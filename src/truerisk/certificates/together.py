@@ -98,7 +98,7 @@ class Request:
     def certificate(self, choice: Choice, methods: int, work: Path | None) -> Certificate:
         """Train, count, derive."""
         method, prior = choice
-        own = replace(self, options=method.takes(self.options)) if methods > 1 else self
+        own = replace(self, options=method.takes(self.options))  # all that no method takes was refused before
         settings = own.settings(method, prior, methods)
         trainer = Trainer(settings, self.data, self.arch, self.fit, work)
         evidence = method.produce(trainer, split_data(settings, len(self.data)))
