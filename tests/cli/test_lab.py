@@ -11,7 +11,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "neighbours.py"
 def test_list(run):
     code, out, _ = run("lab", "list")
     assert code == 0
-    for name in ("random-labels", "regularizers", "rademacher", "memorizer", "kernel-interpolation", "closer-look"):
+    memorization = ("random-labels", "regularizers", "rademacher", "memorizer", "kernel-interpolation", "closer-look")
+    for name in (*memorization, "rescaling-bounds"):
         assert name in out
     assert "truerisk lab run --all" in out
     code, out, _ = run("lab", "list", "--json")
