@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.methods.base import Method
 from truerisk.certificates.methods.pac_bayes import PacBayesKL, with_scales
 from truerisk.certificates.methods.single_draw import SingleDraw
 from truerisk.certificates.priors import make_prior
@@ -36,52 +37,40 @@ ADVICE = (
 ASSUMPTION = "The given weights may have seen all of these examples; the prior has seen none of them, nor the weights."
 
 
-class Around(PacBayesKL):
+class _Given(Method):
+    """What both methods share: the given weights are the means, the prior is data-free."""
+
+    takes_weights = needs_weights = True
+    usual_prior = "zero"
+    advice = ADVICE
+    options = MappingProxyType({"scales": GRID})
+
+    def refuse(self, settings: Settings) -> None:
+        _refuse_split(self.name, settings)
+        super().refuse(settings)
+
+    def refuse_weights(self, arch: Architecture) -> None:
+        refuse_learnt(arch)
+
+    def produce(self, trainer: Trainer, parts: Split) -> Evidence:
+        return around_weights(trainer, parts)
+
+    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
+        return [ASSUMPTION]
+
+
+class Around(_Given, PacBayesKL):
     """PAC-Bayes-kl with the given weights as the posterior's means."""
 
     name = "pac-bayes-around"
     summary = "a trained network (--weights) with noise on its weights, certified on its own training data"
-    takes_weights = needs_weights = True
-    usual_prior = "zero"
-    advice = ADVICE
-    options = MappingProxyType({"scales": GRID})
-
-    def refuse(self, settings: Settings) -> None:
-        _refuse_split(self.name, settings)
-        super().refuse(settings)
-
-    def refuse_weights(self, arch: Architecture) -> None:
-        refuse_learnt(arch)
-
-    def produce(self, trainer: Trainer, parts: Split) -> Evidence:
-        return around_weights(trainer, parts)
-
-    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
-        return [ASSUMPTION]
 
 
-class SingleDrawAround(SingleDraw):
+class SingleDrawAround(_Given, SingleDraw):
     """One draw from the posterior around the given weights."""
 
     name = "single-draw-around"
     summary = "one network drawn around a trained one (--weights), certified on its own training data"
-    takes_weights = needs_weights = True
-    usual_prior = "zero"
-    advice = ADVICE
-    options = MappingProxyType({"scales": GRID})
-
-    def refuse(self, settings: Settings) -> None:
-        _refuse_split(self.name, settings)
-        super().refuse(settings)
-
-    def refuse_weights(self, arch: Architecture) -> None:
-        refuse_learnt(arch)
-
-    def produce(self, trainer: Trainer, parts: Split) -> Evidence:
-        return around_weights(trainer, parts)
-
-    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
-        return [ASSUMPTION]
 
 
 def around_weights(trainer: Trainer, parts: Split) -> Evidence:
