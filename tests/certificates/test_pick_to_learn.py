@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 import truerisk
 from truerisk import VerificationError
 from truerisk.bounds import pick_to_learn
-from truerisk.certificates.files import sha256
 from truerisk.certificates.methods.pick_to_learn import FINAL, PICKS, REPLAY, pick, picks_from, replayed
 from truerisk.certificates.settings import Settings
 from truerisk.certificates.trainer import Trainer
@@ -223,24 +220,7 @@ def test_round_trip(cert, folder, small):
     assert any("last network" in line for line in again.checked)
 
 
-def edit(folder, copy, *, tensors=None, record=None):
-    """A copy of a certificate with edited arrays or fields, and hashes that fit again."""
-    for path in folder.iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
-    if tensors is not None:
-        name, change = tensors
-        content = load_file(copy / name)
-        change(content)
-        save_file(content, copy / name)
-    claims = json.loads((copy / "certificate.json").read_text())
-    if record is not None:
-        record(claims)
-    claims["files"] = {name: sha256((copy / name).read_bytes()) for name in claims["files"]}
-    (copy / "certificate.json").write_text(json.dumps(claims))
-    return copy
-
-
-def test_n_doubled_is_seen(folder, small, tmp_path):
+def test_n_doubled_is_seen(folder, small, tmp_path, edit):
     def double(record):
         n, k = 2 * record["n_certify"], record["compression"]["k"]
         record.update(n_certify=n, risk_bound=pick_to_learn(k, n, 0.05))
@@ -265,19 +245,19 @@ def drop_the_last(tensors):
         (lambda t: t.pop("rounds"), "round of each"),
     ],
 )
-def test_edited_picks_are_caught(folder, small, tmp_path, change, message):
+def test_edited_picks_are_caught(folder, small, tmp_path, change, message, edit):
     with pytest.raises(VerificationError, match=message):
         truerisk.verify(edit(folder, tmp_path, tensors=("picks.safetensors", change)), data=small)
 
 
-def test_a_pick_of_the_priors_rows_is_caught(cert, folder, small, tmp_path):
+def test_a_pick_of_the_priors_rows_is_caught(cert, folder, small, tmp_path, edit):
     row = int(cert.evidence.parts.prior[0])
     forged = edit(folder, tmp_path, tensors=("picks.safetensors", lambda t: t["rows"].__setitem__(0, row)))
     with pytest.raises(VerificationError, match="different certifying rows"):
         truerisk.verify(forged, data=small)
 
 
-def test_other_picks_or_another_last_network_do_not_survive_training_again(cert, folder, small, tmp_path):
+def test_other_picks_or_another_last_network_do_not_survive_training_again(cert, folder, small, tmp_path, edit):
     parts, picks = cert.evidence.parts, cert.evidence.arrays[PICKS]["rows"]
     spare = next(int(row) for row in parts.certify if row not in picks.tolist())
     (tmp_path / "a").mkdir()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from decimal import Decimal
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 import truerisk
 from truerisk import Gaussian, VerificationError
-from truerisk.certificates.files import sha256
 from truerisk.certificates.methods.recursive import BETTER, BOTH, WORSE, WRONG, Recursive, cut
 from truerisk.certificates.settings import Settings
 from truerisk.certificates.trainer import Trainer
@@ -206,23 +203,6 @@ def test_the_certificate_says_something_where_there_is_something_to_learn(cert, 
 # Verification
 
 
-def edit(folder, copy, *, tensors=None, record=None):
-    """A copy of a certificate with edited arrays or fields, and hashes that fit again."""
-    for path in folder.iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
-    if tensors is not None:
-        name, change = tensors
-        content = load_file(copy / name)
-        change(content)
-        save_file(content, copy / name)
-    claims = json.loads((copy / "certificate.json").read_text())
-    if record is not None:
-        record(claims)
-    claims["files"] = {name: sha256((copy / name).read_bytes()) for name in claims["files"]}
-    (copy / "certificate.json").write_text(json.dumps(claims))
-    return copy
-
-
 def test_round_trip(cert, folder, small):
     result = truerisk.verify(folder, data=small)
     assert result.risk_bound == cert.risk_bound
@@ -237,7 +217,7 @@ def nudge(amount):
 
 
 @pytest.mark.parametrize("name", ["prior", "posterior-1", "posterior-2", "posterior"])
-def test_other_weights_are_caught(folder, small, tmp_path, name):
+def test_other_weights_are_caught(folder, small, tmp_path, name, edit):
     forged = edit(folder, tmp_path, tensors=(f"{name}.safetensors", nudge(0.5)))
     with pytest.raises(VerificationError):
         truerisk.verify(forged, data=small)
@@ -266,7 +246,7 @@ def double_n(record):
         (lambda r: r["counts"].update({f"step 3: {BETTER}": r["counts"][f"step 3: {BETTER}"] + 1000}), "repeating"),
     ],
 )
-def test_edited_records_are_caught(folder, small, tmp_path, change, message):
+def test_edited_records_are_caught(folder, small, tmp_path, change, message, edit):
     with pytest.raises(VerificationError, match=message):
         truerisk.verify(edit(folder, tmp_path, record=change), data=small)
 

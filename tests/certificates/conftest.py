@@ -1,0 +1,40 @@
+"""Shared by the tests of methods: forged copies of a certificate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from truerisk.certificates.files import sha256
+
+
+@pytest.fixture(scope="session")
+def edit() -> Callable[..., Path]:
+    def forge(
+        folder: Path,
+        copy: Path,
+        *,
+        tensors: tuple[str, Callable[[dict[str, Any]], Any]] | None = None,
+        record: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> Path:
+        """A copy of a certificate with edited arrays or fields, and hashes that fit again."""
+        for path in folder.iterdir():
+            (copy / path.name).write_bytes(path.read_bytes())
+        if tensors is not None:
+            name, change = tensors
+            content = load_file(copy / name)
+            change(content)
+            save_file(content, copy / name)
+        claims = json.loads((copy / "certificate.json").read_text())
+        if record is not None:
+            record(claims)
+        claims["files"] = {name: sha256((copy / name).read_bytes()) for name in claims["files"]}
+        (copy / "certificate.json").write_text(json.dumps(claims))
+        return copy
+
+    return forge
