@@ -416,7 +416,7 @@ def test_file_names_cannot_leave_the_folder(made, tmp_path):
         truerisk.verify(folder)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 99}', "\xff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 99}', "\xff"])
 def test_broken_json_is_told(tmp_path, text):
     (tmp_path / "certificate.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(VerificationError):

@@ -12,7 +12,7 @@ from truerisk.lab.rows import Rows
 
 def shared() -> dict[str, Any]:
     return {
-        "format": 1,
+        "format": 2,
         "delta": 0.05,
         "n_certify": 900,
         "n_prior": 897,

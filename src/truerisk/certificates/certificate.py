@@ -29,7 +29,7 @@ from truerisk.certificates.software import software
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import BUILTIN, Architecture, architecture, builtin
 
-FORMAT = 1
+FORMAT = 2
 OTHERS = "others"  # the folder of certificates by other methods
 
 
