@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from torch import nn
+
 from truerisk.certificates.rescaling import RescaledKL
+from truerisk.nets import count_errors
 from truerisk.pacbayes import DrawPlan
 
 FLOOR = "floor"  # errors of the network that the floor tests
@@ -19,6 +23,12 @@ class Count:
     near_ties: int
     trials: int
     drawn: bool = False  # random draws: other versions of the software may draw other numbers
+
+
+def errors_of(network: nn.Module, X: np.ndarray, y: np.ndarray) -> Count:
+    """Errors of a network on labelled examples; a tie counts as one."""
+    errors, ties = count_errors(network, X, y)
+    return Count(errors, ties, len(X))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from truerisk.nets.architecture import BUILTIN, FACTORY, MODULE, Architecture, a
 from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
 from truerisk.nets.classics import CLASSICS, classic, small_alexnet, small_inception
-from truerisk.nets.evaluate import count_errors, margins, precision, predict_labels, wrong_and_close
+from truerisk.nets.evaluate import count_errors, margins, outputs, precision, predict_labels, wrong_and_close
 from truerisk.nets.memorizer import memorize, memorize_deep
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.nets.residual import mirrored_resnet, resnet
@@ -28,6 +28,7 @@ __all__ = [
     "memorize_deep",
     "mirrored_resnet",
     "mlp",
+    "outputs",
     "precision",
     "predict_labels",
     "read_weights",

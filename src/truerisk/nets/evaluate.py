@@ -41,7 +41,12 @@ def count_errors(module: nn.Module, X: np.ndarray, y: np.ndarray) -> tuple[int, 
 
 def predict_labels(module: nn.Module, X: np.ndarray) -> np.ndarray:
     """The class with the largest output for each row of ``X``."""
-    return np.concatenate([logits.argmax(dim=1).numpy() for _, logits in _logits(module, X)])
+    return outputs(module, X).argmax(dim=1).numpy()
+
+
+def outputs(module: nn.Module, X: np.ndarray) -> Tensor:
+    """All outputs of ``module``, which must be in eval mode, in its own precision."""
+    return torch.cat([logits for _, logits in _logits(module, X)])
 
 
 def precision(module: nn.Module) -> torch.dtype:

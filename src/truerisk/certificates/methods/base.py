@@ -16,13 +16,13 @@ import numpy as np
 
 from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence, floor_split
-from truerisk.certificates.facts import FLOOR, Count, Facts
+from truerisk.certificates.facts import FLOOR, Count, Facts, errors_of
 from truerisk.certificates.ledger import Entry
 from truerisk.certificates.settings import Settings, split_fraction
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split, duplicates_across
 from truerisk.errors import TrueriskError
-from truerisk.nets import Architecture, count_errors, predict_labels
+from truerisk.nets import Architecture, predict_labels
 
 STOCHASTIC, SINGLE_DRAW, DETERMINISTIC = "stochastic", "single-draw", "deterministic"
 PREDICTORS = (STOCHASTIC, SINGLE_DRAW, DETERMINISTIC)
@@ -127,8 +127,7 @@ def tested_rows(settings: Settings, data: Data, parts: Split) -> np.ndarray:
 def floor_count(settings: Settings, data: Data, evidence: Evidence) -> Count:
     """Errors of the floor's network on the rows that it never saw."""
     rows = tested_rows(settings, data, evidence.parts)
-    errors, ties = count_errors(evidence.network, data.X[rows], data.y[rows])
-    return Count(errors, ties, len(rows))
+    return errors_of(evidence.network, data.X[rows], data.y[rows])
 
 
 def floor_facts(settings: Settings, data: Data, evidence: Evidence) -> Facts:

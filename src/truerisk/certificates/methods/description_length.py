@@ -21,14 +21,14 @@ from truerisk.bounds import clopper_pearson, description_length
 from truerisk.certificates.case import Case
 from truerisk.certificates.code import bits, compress, decode
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Count, Facts
+from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_facts, tested_network, usual_floor
 from truerisk.certificates.settings import Settings, split_fraction
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import count_errors, predict_labels
+from truerisk.nets import predict_labels
 
 EVENT = "description length: the certifying examples are misleading about some file"
 OTHERS = "the same for 63 other codes that the authors may have compared"
@@ -67,8 +67,7 @@ class DescriptionLength(Method):
         self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
     ) -> Facts:
         facts, rows = floor_facts(settings, data, evidence), evidence.parts.certify
-        errors, ties = count_errors(_decoded(evidence), data.X[rows], data.y[rows])
-        counts = {**facts.counts, CODED: Count(errors, ties, len(rows))}
+        counts = {**facts.counts, CODED: errors_of(_decoded(evidence), data.X[rows], data.y[rows])}
         return Facts(counts, facts.duplicates, numbers={"bits": float(bits(_code(evidence)))})
 
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from truerisk.bounds import clopper_pearson, disagreement
 from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Count, Facts
+from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.fresh import refuse_overlap
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, STOCHASTIC, Method, Shares
@@ -32,7 +32,6 @@ from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
 from truerisk.nets import predict_labels
-from truerisk.nets.evaluate import precision, wrong_and_close
 from truerisk.pacbayes.monte_carlo import NORMALS
 from truerisk.seeds import derive
 
@@ -100,8 +99,8 @@ class Disagreement(Method):
         # The seed was fixed before anything was trained.
         seed = secrets.randbits(63) if redraw else derive(settings.seed, "disagreement")
         answers = np.concatenate(list(_answers(inner, own, evidence, X, seed)))
-        differing, close = _compare(evidence.networks[TARGET], X, answers)
-        count = Count(differing, close, len(X), drawn=inner.predictor == STOCHASTIC)
+        # Errors of the target if the surrogate's answers were right; a tie or a NaN of the target differs.
+        count = replace(errors_of(evidence.networks[TARGET], X, answers), drawn=inner.predictor == STOCHASTIC)
         return replace(facts, counts={**facts.counts, COUNT: count})
 
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
@@ -179,18 +178,6 @@ def _answers(inner: Method, own: Settings, evidence: Evidence, X: np.ndarray, se
     step = max(1, min(PIECE, NORMALS // largest))
     for start in range(0, len(X), step):
         yield inner.predict(own, evidence, X[start : start + step], derive(seed, start))
-
-
-def _compare(target: nn.Module, X: np.ndarray, answers: np.ndarray) -> tuple[int, int]:
-    """(inputs on which the target differs from the answers, near ties); a tie or a NaN of the target differs."""
-    labels = torch.from_numpy(answers)
-    differing = close = 0
-    with torch.no_grad():
-        for rows in torch.arange(len(X)).split(1_000):
-            logits: Tensor = target(torch.from_numpy(X)[rows].to(precision(target)))
-            more, ties = wrong_and_close(logits, labels[rows])
-            differing, close = differing + more, close + ties
-    return differing, close
 
 
 def _up_to(bound: float, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

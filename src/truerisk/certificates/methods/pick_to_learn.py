@@ -33,7 +33,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from truerisk.bounds import pick_to_learn
 from truerisk.certificates.case import Case
@@ -52,14 +52,13 @@ from truerisk.certificates.settings import Settings
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split, shuffle
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import check_network, margins, precision, predict_labels, wrong_and_close
+from truerisk.nets import check_network, margins, outputs, predict_labels, wrong_and_close
 from truerisk.seeds import derive
 
 EVENT = "sample compression: the certifying examples are misleading"
 FINAL, PICKS = "network-final", "picks"  # files
 LEFT = "left wrong"  # unpicked examples that the last network gets wrong
 REPLAY = 3_000  # rows of the prior that are trained on beside the picks
-ROWS = 1_000  # evaluated at once
 
 Model = TypeVar("Model")
 
@@ -100,7 +99,7 @@ class PickToLearn(Method):
         rows = evidence.parts.certify
         left = ~np.isin(rows, checked_picks(settings, evidence))
         # All rows, as when they were picked, so that the same rows are computed together.
-        logits, labels = _outputs(evidence.networks[FINAL], data.X[rows]), torch.from_numpy(data.y[rows])
+        logits, labels = outputs(evidence.networks[FINAL], data.X[rows]), torch.from_numpy(data.y[rows])
         errors, ties = wrong_and_close(logits[left], labels[left])
         return replace(facts, counts={**facts.counts, LEFT: Count(errors, ties, int(left.sum()))})
 
@@ -191,7 +190,7 @@ def picks_from(trainer: Trainer, first: nn.Module, parts: Split) -> tuple[nn.Mod
     X, labels = data.X[rows], torch.from_numpy(data.y[rows])
 
     def judge(network: nn.Module) -> tuple[np.ndarray, np.ndarray]:
-        logits = _outputs(network, X).double()
+        logits = outputs(network, X).double()
         wrong = ~(margins(logits, labels)[0] > 0)
         loss = nn.functional.cross_entropy(logits, labels, reduction="none").nan_to_num(nan=torch.inf)
         return wrong.numpy(), loss.numpy()
@@ -253,12 +252,6 @@ def _note(picked: int, left: Count, rounds: int) -> str:
 def _untrained(trainer: Trainer) -> nn.Module:
     """The seeded initial network, in eval mode."""
     return check_network(trainer.fresh(), trainer.data.X, trainer.data.classes)
-
-
-def _outputs(network: nn.Module, X: np.ndarray) -> Tensor:
-    inputs = torch.from_numpy(X).to(precision(network))
-    with torch.no_grad():
-        return torch.cat([network(chunk) for chunk in inputs.split(ROWS)])
 
 
 def _option(settings: Settings, name: str) -> int:

@@ -21,14 +21,14 @@ from torch import nn
 from truerisk.bounds import progressive, progressive_t
 from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import FLOOR, Count, Facts
+from truerisk.certificates.facts import FLOOR, Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares
 from truerisk.certificates.settings import Settings
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split, duplicates_across
 from truerisk.errors import TrueriskError
-from truerisk.nets import count_errors, predict_labels
+from truerisk.nets import predict_labels
 from truerisk.seeds import derive
 
 EVENT = "progressive validation: the tested blocks are misleading"
@@ -75,11 +75,12 @@ class Progressive(Method):
     ) -> Facts:
         parts = evidence.parts
         blocks, first = cut(parts, settings)
-        counts = {FLOOR: _count(evidence.network, data, parts.certify)}
+        counts = {FLOOR: errors_of(evidence.network, data.X[parts.certify], data.y[parts.certify])}
         if not _expected(settings):
-            counts[PROBE] = _count(evidence.networks[_name(0)], data, parts.prior[len(first) :])
+            probe = parts.prior[len(first) :]
+            counts[PROBE] = errors_of(evidence.networks[_name(0)], data.X[probe], data.y[probe])
         for j, block in enumerate(blocks, start=1):
-            counts[f"block {j}"] = _count(evidence.networks[_name(j)], data, block)
+            counts[f"block {j}"] = errors_of(evidence.networks[_name(j)], data.X[block], data.y[block])
         return Facts(counts, duplicates_across(data, parts))
 
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
@@ -162,8 +163,3 @@ def _blocks(settings: Settings) -> int:
 
 def _expected(settings: Settings) -> float:
     return float(settings.options.get("expect", Progressive.options["expect"]))
-
-
-def _count(network: nn.Module, data: Data, rows: np.ndarray) -> Count:
-    errors, ties = count_errors(network, data.X[rows], data.y[rows])
-    return Count(errors, ties, len(rows))

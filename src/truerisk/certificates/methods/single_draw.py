@@ -15,7 +15,7 @@ from torch import Tensor
 
 from truerisk.bounds import confidence_term, kl_inverse, single_draw
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Count, Facts
+from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import SINGLE_DRAW, Shares, floor_facts
 from truerisk.certificates.methods.pac_bayes import PacBayesKL, both_gaussians
@@ -23,7 +23,7 @@ from truerisk.certificates.rescaling import rescaled_kl, rescaled_prior
 from truerisk.certificates.scales import divided
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
-from truerisk.nets import count_errors, predict_labels
+from truerisk.nets import predict_labels
 from truerisk.pacbayes import Gaussian, draw, drawn_network, log_ratio
 from truerisk.seeds import derive
 
@@ -47,10 +47,10 @@ class SingleDraw(PacBayesKL):
         facts = floor_facts(settings, data, evidence)
         rows, (prior, posterior) = evidence.parts.certify, both_gaussians(settings, evidence)
         weights = _drawn(settings, posterior)
-        errors, ties = count_errors(drawn_network(posterior, weights), data.X[rows], data.y[rows])
+        count = errors_of(drawn_network(posterior, weights), data.X[rows], data.y[rows])
         moved = rescaled_prior(prior, evidence.log_scales, data.input_shape)
         return Facts(
-            {**facts.counts, DRAWN: Count(errors, ties, len(rows))},
+            {**facts.counts, DRAWN: count},
             facts.duplicates,
             rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape),
             numbers={"log_ratio": log_ratio(posterior, moved, weights)},
