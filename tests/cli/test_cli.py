@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 
 from truerisk.certificates import together
 from truerisk.certificates.methods import METHODS
+from truerisk.cli import commands
 from truerisk.data import load
 from truerisk.nets import mlp
 from truerisk.pacbayes import monte_carlo
@@ -326,6 +327,12 @@ class TestBadInput:
             ("--for", ["--method", "hold-out", "--for", "stochastic"]),
             ("--weights", ["--method", "disagreement"]),
             ("option blocks", ["--blocks", "3"]),
+            ("option batch", ["--batch", "3"]),
+            ("expect", ["--method", "progressive", "--expect", "1"]),
+            ("batch", ["--method", "pick-to-learn", "--batch", "0"]),
+            ("rounds", ["--method", "pick-to-learn", "--rounds", "0"]),
+            ("steps", ["--method", "recursive", "--steps", "1"]),
+            ("gamma", ["--method", "recursive", "--gamma", "1"]),
             ("random", ["--random", "first"]),
             ("scales", ["--scales", "log", "--prior", "init"]),
             ("data-free", ["--scales", "grid"]),
@@ -385,6 +392,32 @@ def test_blocks_of_progressive_are_shown(run):
     assert code == 0
     assert out.count("on the block that came after its training".split()[-1]) >= 3
     assert "The tested blocks" in Path("truerisk-out/report.html").read_text()
+
+
+def test_every_option_of_every_method_is_on_the_command_line(run, monkeypatch):
+    """By its own name, and with a value of its own type."""
+    given = []
+    monkeypatch.setattr(commands, "certify", lambda model, data, out, options, *_: given.append(options["options"]))
+    every = {name: value for method in METHODS.values() for name, value in method.options.items()}
+    for name, value in every.items():
+        code, _, err = run("certify", "--" + name.replace("_", "-"), value)
+        assert code == 0, err
+        assert given.pop() == {name: value}
+        code, _, err = run("certify", "--" + name.replace("_", "-"), "word")
+        if code == 0:
+            assert given.pop() == {name: "word"}
+        assert (code == 0) == isinstance(value, str), name
+    assert {"blocks", "expect", "batch", "rounds", "steps", "gamma", "surrogate", "scales", "random"} <= set(every)
+
+
+def test_options_reach_their_method(run):
+    code, out, _ = run("certify", *QUICK, "--method", "pick-to-learn", "--batch", 3, "--rounds", 2, "--json")
+    record = json.loads(out)
+    assert (code, record["compression"]["picked"], record["compression"]["rounds"]) == (0, 6, 2)
+    code, out, _ = run("certify", *QUICK, "--method", "progressive", "--expect", 0.125, "--blocks", 2, "--json")
+    record = json.loads(out)
+    assert (code, record["progressive"]["expected_risk"], "probe" in record["counts"]) == (0, 0.125, False)
+    assert run("verify", "truerisk-out")[0] == 0
 
 
 def test_trained_weights_and_unlabelled_inputs(run, trained, few):

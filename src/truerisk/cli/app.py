@@ -137,6 +137,15 @@ def certify(
         str | None, typer.Option(help="Random layers of a posterior: all or last.", show_default="all")
     ] = None,
     blocks: Annotated[int | None, typer.Option(help="Blocks of progressive.", show_default="5")] = None,
+    expect: Annotated[
+        float | None, typer.Option(help="Error rate that progressive expects; 0: find out.", show_default="0")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Picks of pick-to-learn in a round.", show_default="10")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of pick-to-learn, at most.", show_default="100")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of recursive.", show_default="3")] = None,
+    gamma: Annotated[
+        float | None, typer.Option(help="Weight of the step before in recursive's excess loss.", show_default="0.5")
+    ] = None,
     surrogate: Annotated[
         str | None, typer.Option(help="Method of disagreement's certified network.", show_default="hold-out")
     ] = None,
@@ -161,7 +170,17 @@ def certify(
     """
     from truerisk.cli import commands
 
-    own = {"scales": scales, "random": random, "blocks": blocks, "surrogate": surrogate}
+    own = {
+        "scales": scales,
+        "random": random,
+        "blocks": blocks,
+        "expect": expect,
+        "batch": batch,
+        "rounds": rounds,
+        "steps": steps,
+        "gamma": gamma,
+        "surrogate": surrogate,
+    }
     options = {
         "prior": prior,
         "method": method,
