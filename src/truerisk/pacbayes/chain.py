@@ -9,8 +9,11 @@ rescaled KL for free; a tuned width would have to be paid for.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cache
 
+from scipy.optimize import brentq
 from torch import Tensor
 
 from truerisk.pacbayes.gaussian import Gaussian
@@ -19,8 +22,9 @@ from truerisk.pacbayes.scale import tuned_scale
 from truerisk.pacbayes.tightening import tighten
 from truerisk.symmetry import Symmetry
 
-ROUNDS = 30
-SETTLED = 1e-9  # relative gain of a round under which there is no next one
+ROUNDS = 30  # of Brent's method; it takes five or six
+SETTLED = 1e-6  # of the logarithm of a width: what it changes in the KL is of second order
+REACH = 20.0  # and how far from the best width without rescaling the search may go: a factor of 5e8
 
 
 @dataclass(frozen=True)
@@ -72,16 +76,34 @@ def kls(
 
 
 def rescale_and_tune(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, start: Tensor) -> Tensor:
-    """The best log-scales for a prior whose width is tuned too: one after the other, until nothing changes."""
-    log_scales = start
-    factor, value = tuned_scale(posterior, symmetry.rescale(prior, log_scales))
-    for _ in range(ROUNDS):
-        wider = Gaussian(prior.module, prior.mean, {name: factor * std for name, std in prior.std.items()})
-        candidate = tighten(posterior, wider, symmetry).log_scales
-        factor, smaller = tuned_scale(posterior, symmetry.rescale(prior, candidate))
-        if not smaller < value:
+    """The best log-scales for a prior whose width is tuned too: a search over the width, with ``tighten`` inside.
+
+    Let F(s) be the least KL over log-scales t if the prior's standard deviations are multiplied by exp(s), and phi(s)
+    the best s for the t that is best at s. By the envelope theorem F'(s) = N (1 - exp(2 (phi(s) - s))) for N weights,
+    so F is least where phi(s) = s. Minimizing over t and s in turn is to apply phi again and again: slow in deep
+    networks, where log-scales make up for almost any width. Here the sign of phi(s) - s leads to a bracket, and Brent's method to the root.
+
+    For a prior around 0 the KL is convex in (t, s) together: each of its terms depends on a sum of them. So F is convex
+    and the root is the minimum. For other priors it is a stationary point, with nothing proved. The best of all that
+    was seen is returned, and that includes ``start`` and the best width without rescaling: never worse than either.
+    """
+    seen = [(tuned_scale(posterior, symmetry.rescale(prior, start))[1], start)]
+
+    @cache  # Brent's method asks again for the ends of its bracket
+    def excess(s: float) -> float:
+        wider = Gaussian(prior.module, prior.mean, {name: math.exp(s) * std for name, std in prior.std.items()})
+        log_scales = tighten(posterior, wider, symmetry).log_scales
+        factor, value = tuned_scale(posterior, symmetry.rescale(prior, log_scales))
+        seen.append((value, log_scales))
+        return math.log(factor) - s
+
+    first = here = math.log(tuned_scale(posterior, prior)[0])
+    step = excess_here = excess(here)
+    while abs(step) > SETTLED and abs(here + step - first) <= REACH:
+        there = here + step
+        excess_there = excess(there)
+        if excess_here * excess_there <= 0:
+            brentq(excess, here, there, xtol=SETTLED, maxiter=ROUNDS, disp=False)
             break
-        log_scales, gain, value = candidate, value - smaller, smaller
-        if gain <= SETTLED * value:
-            break
-    return log_scales
+        here, excess_here, step = there, excess_there, 2 * step
+    return min(seen, key=lambda pair: pair[0])[1]
