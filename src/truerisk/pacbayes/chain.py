@@ -81,11 +81,12 @@ def rescale_and_tune(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, s
     Let F(s) be the least KL over log-scales t if the prior's standard deviations are multiplied by exp(s), and phi(s)
     the best s for the t that is best at s. By the envelope theorem F'(s) = N (1 - exp(2 (phi(s) - s))) for N weights,
     so F is least where phi(s) = s. Minimizing over t and s in turn is to apply phi again and again: slow in deep
-    networks, where log-scales make up for almost any width. Here the sign of phi(s) - s leads to a bracket, and Brent's method to the root.
+    networks, where log-scales make up for almost any width. Here the sign of phi(s) - s leads to a bracket, and
+    Brent's method to the root.
 
-    For a prior around 0 the KL is convex in (t, s) together: each of its terms depends on a sum of them. So F is convex
-    and the root is the minimum. For other priors it is a stationary point, with nothing proved. The best of all that
-    was seen is returned, and that includes ``start`` and the best width without rescaling: never worse than either.
+    For a prior around 0 the KL is convex in (t, s) together: its terms are convex functions of sums of them. So F is
+    convex and the root is the minimum. For other priors it is a stationary point, with nothing proved. The best of all
+    that was seen is returned, ``start`` and the best width without rescaling included: never worse than either.
     """
     seen = [(tuned_scale(posterior, symmetry.rescale(prior, start))[1], start)]
 
