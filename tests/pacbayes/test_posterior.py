@@ -8,7 +8,9 @@ from torch import nn
 from truerisk.errors import TrueriskError
 from truerisk.pacbayes import OBJECTIVES, Gaussian, fan_in_std, gibbs_risk, train_posterior
 from truerisk.pacbayes import monte_carlo as mc
-from truerisk.training import Checkpoint, Plan, checkpoint
+from truerisk.pacbayes import posterior as posterior_module
+from truerisk.pacbayes.objectives import bounded_cross_entropy, tempered
+from truerisk.training import Checkpoint, Plan, checkpoint, run
 
 PLAN = Plan(epochs=15, batch_size=40, lr=0.2, seed=1)
 
@@ -136,11 +138,12 @@ def test_unknown_objective():
         train_posterior(prior_of(mlp()), X, y, PLAN, objective_name="best")
 
 
-def test_a_killed_posterior_goes_on(tmp_path, monkeypatch):
+@pytest.mark.parametrize("warmup", [0.0, 0.6])  # the kill comes after a share of 0.4
+def test_a_killed_posterior_goes_on(tmp_path, monkeypatch, warmup):
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     X, y = data()
     prior = prior_of(mlp())
-    whole, history = train_posterior(prior, X, y, PLAN)
+    whole, history = train_posterior(prior, X, y, PLAN, warmup=warmup)
     saves, real = [0], Checkpoint.save
 
     def save(self, *args, **kwargs):
@@ -151,8 +154,8 @@ def test_a_killed_posterior_goes_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Checkpoint, "save", save)
     with pytest.raises(KeyboardInterrupt):
-        train_posterior(prior, X, y, PLAN, checkpoint=Checkpoint(tmp_path / "c.pt", {}))
-    resumed, again = train_posterior(prior, X, y, PLAN, checkpoint=Checkpoint(tmp_path / "c.pt", {}))
+        train_posterior(prior, X, y, PLAN, warmup=warmup, checkpoint=Checkpoint(tmp_path / "c.pt", {}))
+    resumed, again = train_posterior(prior, X, y, PLAN, warmup=warmup, checkpoint=Checkpoint(tmp_path / "c.pt", {}))
     assert saves[0] == 6 + 9 + 1  # nine epochs were left, and the last write
     assert history == again
     for key in whole.mean:
@@ -174,3 +177,55 @@ def test_frozen_means_stay_to_the_last_bit(build):
     assert history.losses[-1] < history.losses[0]
     moving, _ = train_posterior(prior, X, y, PLAN, start=start)
     assert any(not torch.equal(moving.mean[name], posterior.mean[name]) for name in start.mean)
+
+
+def same(a, b):
+    return all(torch.equal(x[k], y[k]) for x, y in ((a.mean, b.mean), (a.std, b.std)) for k in x)
+
+
+def test_without_warmup_nothing_changes():
+    """To the last bit: the twin's objective knows of no weight."""
+    X, y = data()
+    prior = prior_of(mlp())
+    weights = posterior_module._Weights(prior, prior, means=True)
+    forward = posterior_module._training_forward(prior.module, weights, torch.from_numpy(X))
+
+    def loss(batch):
+        risk = bounded_cross_entropy(forward(torch.from_numpy(X)[batch]), torch.from_numpy(y)[batch])
+        return tempered(risk, weights.kl(), len(X))
+
+    twin = run(weights, [{"params": list(weights.parameters())}], loss, len(X), PLAN)
+    posterior, history = train_posterior(prior, X, y, PLAN)
+    assert history == twin
+    assert same(posterior, Gaussian(prior.module, *weights.moments()))
+    assert same(posterior, train_posterior(prior, X, y, PLAN, warmup=0.0)[0])
+    assert not same(posterior, train_posterior(prior, X, y, PLAN, warmup=0.3)[0])
+
+
+@pytest.mark.parametrize(("warmup", "first_full"), [(0.0, 0), (0.25, 10), (0.5, 20), (0.95, 38)])
+def test_the_weight_of_the_kl_rises_as_it_should(monkeypatch, warmup, first_full):
+    """Weights that hardly move, so that the KL that the objective gets is the weight times a constant."""
+    X, y = data()
+    prior, given = prior_of(mlp()), []
+    start = Gaussian(prior.module, prior.mean, {name: 0.1 * std for name, std in prior.std.items()})
+
+    def spy(risk, kl, n):
+        given.append(float(kl.detach()))
+        return risk + kl / n
+
+    monkeypatch.setitem(OBJECTIVES, "spy", spy)
+    plan = Plan(epochs=4, batch_size=40, lr=1e-9)
+    train_posterior(prior, X, y, plan, start=start, objective_name="spy", warmup=warmup)
+    kl = start.kl(prior)
+    assert len(given) == 40
+    assert given == pytest.approx([min(1, step / (warmup * 40)) * kl if warmup else kl for step in range(40)], rel=1e-5)
+    assert [value < (1 - 1e-5) * kl for value in given] == [step < first_full for step in range(40)]
+
+
+def test_a_head_is_warmed_up_too():
+    X, y = data()
+    module = mlp()
+    module[0].requires_grad_(False)
+    prior = Gaussian.around(module, 0.3)
+    plain, warm = (train_posterior(prior, X, y, PLAN, warmup=warmup)[0] for warmup in (0.0, 0.5))
+    assert not same(plain, warm)

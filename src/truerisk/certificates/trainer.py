@@ -97,9 +97,13 @@ class Trainer:
         start = Gaussian(prior.module, prior.mean, {name: ratio * std for name, std in prior.std.items()})
         widths = {f"std {name}": std for name, std in prior.std.items()}
         checkpoint = self._checkpoint("posterior", "posterior", prior.mean | widths | prior.fixed, parts.certify)
-        name = self.settings.objective
-        posterior, _ = train_posterior(prior, X, y, plan, start=start, objective_name=name, checkpoint=checkpoint)
+        posterior, _ = train_posterior(prior, X, y, plan, start=start, checkpoint=checkpoint, **self.objective)
         return posterior
+
+    @property
+    def objective(self) -> dict[str, Any]:
+        """What the training of a posterior minimizes: for ``train_posterior``."""
+        return {"objective_name": self.settings.objective, "warmup": self.settings.options.get("warmup", 0.0)}
 
     def _checkpoint(self, role: str, name: str, start: dict[str, Tensor], rows: np.ndarray) -> Checkpoint | None:
         """Where this training is kept. All that decides its outcome must agree, the rest (method, delta) need not.
@@ -111,7 +115,7 @@ class Trainer:
         first = save_tensors({key: value.contiguous().clone() for key, value in start.items()})
         key = {
             "plan": self.settings.plans[role].record(),
-            "objective": self.settings.objective if role == "posterior" else None,
+            "objective": self.objective if role == "posterior" else None,
             "data": self.data.sha256,
             "rows": hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest(),
             "start": hashlib.sha256(first).hexdigest(),

@@ -136,6 +136,13 @@ def certify(
     random: Annotated[
         str | None, typer.Option(help="Random layers of a posterior: all or last.", show_default="all")
     ] = None,
+    warmup: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the posterior's training over which the weight of the KL rises from 0 to 1.",
+            show_default="0",
+        ),
+    ] = None,
     blocks: Annotated[int | None, typer.Option(help="Blocks of progressive.", show_default="5")] = None,
     expect: Annotated[
         float | None, typer.Option(help="Error rate that progressive expects; 0: find out.", show_default="0")
@@ -173,6 +180,7 @@ def certify(
     own = {
         "scales": scales,
         "random": random,
+        "warmup": warmup,
         "blocks": blocks,
         "expect": expect,
         "batch": batch,

@@ -71,6 +71,25 @@ def tempered(risk: Tensor, kl: Tensor, n: int, weight: float = 4.0) -> Tensor:
     return risk * math.log(1 / P_MIN) + weight * kl / n
 
 
+def kl_weight(progress: float, warmup: float) -> float:
+    """The factor on the KL in an objective after a share ``progress`` of all steps: it rises to 1 over ``warmup``.
+
+    What may be compared. The PAC-Bayes-kl inequality holds for all posteriors at once. So posteriors with several
+    warm-ups may be compared by anything that the certifying examples say of them, and the choice costs nothing. What is
+    drawn is another matter. The Gibbs risk of each posterior is estimated by draws, an event with a share of delta of
+    its own in every certificate: the smallest of K certificates fails with probability at most the share of the
+    inequality plus K times (not once) that of the draws. And the bound for a single draw is about one posterior, fixed
+    before the draw: the choice is free as long as no drawn network was looked at, and the best of K drawn networks
+    needs K times its delta. So choose by the objective and certify once, or pay for K with ``tried``.
+
+    >>> [kl_weight(progress, 0.5) for progress in (0, 0.25, 0.5, 1)]
+    [0.0, 0.5, 1.0, 1.0]
+    >>> kl_weight(0, 0)
+    1.0
+    """
+    return progress / warmup if progress < warmup else 1.0
+
+
 OBJECTIVES: dict[str, Objective] = {
     "quadratic": quadratic,
     "lambda": thiemann,

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.head import find_head
-from truerisk.pacbayes.objectives import bounded_cross_entropy, objective
+from truerisk.pacbayes.objectives import bounded_cross_entropy, kl_weight, objective
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
 from truerisk.training import Checkpoint, History, Plan, run
 
@@ -58,32 +58,38 @@ def train_posterior(
     start: Gaussian | None = None,
     means: bool = True,
     objective_name: str = "tempered",
+    warmup: float = 0.0,
     label: str = "training the posterior",
     checkpoint: Checkpoint | None = None,
 ) -> tuple[Gaussian, History]:
     """The posterior that minimizes the objective on (X, y), starting at ``start`` (default: the prior).
 
+    The KL in the objective is multiplied by a weight that rises from 0 to 1 over a share ``warmup`` of all steps.
     Without ``means`` only the standard deviations are trained; the means stay those of ``start``, number for number.
     The result's means and standard deviations are float32 numbers, so that a file keeps them exactly.
     """
     head = find_head(prior)
     if head is not None:
         on_features = functools.partial(train_posterior, head.restrict(prior), head.features(X), y, plan, means=means)
-        begin = head.restrict(start or prior)
-        posterior, history = on_features(start=begin, objective_name=objective_name, label=label, checkpoint=checkpoint)
+        on_features = functools.partial(on_features, objective_name=objective_name, warmup=warmup)
+        posterior, history = on_features(start=head.restrict(start or prior), label=label, checkpoint=checkpoint)
         return head.extend(posterior), history
     start = start or prior
     weights = _Weights(prior, start, means=means)
     inputs, labels = torch.from_numpy(X), torch.from_numpy(y)
     forward = _training_forward(prior.module, weights, inputs)
-    minimize = objective(objective_name)
+    minimize, weight = objective(objective_name), 1.0
+
+    def set_weight(progress: float) -> None:
+        nonlocal weight
+        weight = kl_weight(progress, warmup)
 
     def loss(batch: Tensor) -> Tensor:
         risk = bounded_cross_entropy(forward(inputs[batch]), labels[batch])
-        return minimize(risk, weights.kl(), len(X))
+        return minimize(risk, weight * weights.kl(), len(X))
 
     groups = [{"params": [p for p in weights.parameters() if p.requires_grad]}]
-    history = run(weights, groups, loss, len(X), plan, label=label, checkpoint=checkpoint)
+    history = run(weights, groups, loss, len(X), plan, label=label, checkpoint=checkpoint, before_step=set_weight)
     mean, std = weights.moments()
     # Sums and products of float32 numbers would move frozen means by an ulp.
     kept = mean if means else {name: value.float() for name, value in start.mean.items()}

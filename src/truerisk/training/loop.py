@@ -47,13 +47,15 @@ def run(
     label: str = "training",
     checkpoint: Checkpoint | None = None,
     before_epoch: Callable[[int], None] | None = None,
+    before_step: Callable[[float], None] | None = None,
     after_epoch: Callable[[int], bool] | None = None,
 ) -> History:
     """Minimize the mean of ``loss(indices)`` over batches of ``range(n)``.
 
     ``holder`` is the module whose state is saved and restored; ``groups`` are the optimizer's parameter
     groups, each with its own ``lr`` if it likes; ``plan`` says the rest. ``before_epoch`` and ``after_epoch`` are
-    told how many epochs are done; the latter ends the training by returning True.
+    told how many epochs are done; the latter ends the training by returning True. ``before_step`` is told which share
+    of all steps is done, also after a resumption.
     """
     optimizer = _optimizer(groups, plan)
     peak = [group["lr"] for group in optimizer.param_groups]
@@ -69,9 +71,12 @@ def run(
                 total = 0.0
                 # batches of even size: no last batch of one example, which batch norm could not take
                 for step, batch in enumerate(torch.randperm(n).tensor_split(steps)):
-                    rate = plan.rate((epoch * steps + step) / (plan.epochs * steps))
+                    done = (epoch * steps + step) / (plan.epochs * steps)
+                    rate = plan.rate(done)
                     for group, lr in zip(optimizer.param_groups, peak, strict=True):
                         group["lr"] = lr * rate
+                    if before_step is not None:
+                        before_step(done)
                     optimizer.zero_grad(set_to_none=True)
                     value = loss(batch)
                     value.backward()

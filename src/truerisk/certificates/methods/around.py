@@ -43,7 +43,7 @@ class _Given(Method):
     takes_weights = needs_weights = True
     usual_prior = "zero"
     advice = ADVICE
-    options = MappingProxyType({"scales": GRID})
+    options = MappingProxyType({"scales": GRID, "warmup": 0.0})
 
     def refuse(self, settings: Settings) -> None:
         _refuse_split(self.name, settings)
@@ -82,17 +82,16 @@ def around_weights(trainer: Trainer, parts: Split) -> Evidence:
     # Widths that suit the means are a good place to train from; those that count are chosen after training.
     near = with_layer_scales(prior, best_layer_scales(_around(prior, means), prior, layers)) if layers else prior
     rows, start = parts.certify, _around(near, means)
-    plan, name = trainer.settings.plans["posterior"], trainer.settings.objective
     widths = {f"std {key}": std for key, std in near.std.items()}
     posterior, _ = train_posterior(
         near,
         trainer.data.X[rows],
         trainer.data.y[rows],
-        plan,
+        trainer.settings.plans["posterior"],
         start=start,
         means=False,
-        objective_name=name,
         checkpoint=trainer._checkpoint("posterior", "around", start.mean | widths, rows),
+        **trainer.objective,
     )
     return with_scales(trainer, parts, prior, posterior)
 

@@ -51,12 +51,14 @@ class PacBayesKL(Method):
     name = PAC_BAYES_KL
     predictor = STOCHASTIC
     summary = "weights drawn anew for each prediction from a posterior (PAC-Bayes-kl)"
-    options = MappingProxyType({"random": ALL, "scales": FIXED})
+    options = MappingProxyType({"random": ALL, "scales": FIXED, "warmup": 0.0})
 
     def refuse(self, settings: Settings) -> None:
         super().refuse(settings)
         if settings.options.get("random", ALL) not in (ALL, LAST):
             raise TrueriskError(f"random is {settings.options['random']!r}, but must be {ALL} or {LAST}.")
+        if not 0 <= settings.options.get("warmup", 0.0) < 1:
+            raise TrueriskError(f"warmup is {settings.options['warmup']}, but must be a share from 0 up to below 1.")
         scale_layers(settings)  # refuses what it can't read
 
     def events(self, settings: Settings) -> Shares:
