@@ -25,7 +25,7 @@ doctest_global_setup = """
 import math
 import torch
 from torch import nn
-from truerisk import Gaussian, certify, find_symmetry, path_norm, tighten
+from truerisk import Gaussian, certify, find_symmetry, path_norm, search, tighten
 from truerisk.bounds import *
 from truerisk.data import load
 from truerisk.pacbayes import kl_chain, lifted_kl, tuned_scale

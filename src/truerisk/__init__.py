@@ -13,6 +13,7 @@ from truerisk._version import __version__
 
 if TYPE_CHECKING:
     from truerisk.certificates import Certificate, certify, verify
+    from truerisk.certificates.search import search
     from truerisk.errors import TrueriskError, VerificationError
     from truerisk.pacbayes import Gaussian, tighten
     from truerisk.symmetry import find_symmetry, path_norm
@@ -25,6 +26,7 @@ _WHERE = {
     "certify": "truerisk.certificates",
     "find_symmetry": "truerisk.symmetry",
     "path_norm": "truerisk.symmetry",
+    "search": "truerisk.certificates.search",
     "tighten": "truerisk.pacbayes",
     "verify": "truerisk.certificates",
 }
@@ -38,6 +40,7 @@ __all__ = [
     "certify",
     "find_symmetry",
     "path_norm",
+    "search",
     "tighten",
     "verify",
 ]

@@ -15,7 +15,7 @@ from truerisk.certificates.fresh import leave_out
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.methods.base import DETERMINISTIC
 from truerisk.certificates.record import spend
-from truerisk.certificates.settings import HOLD_OUT, Settings
+from truerisk.certificates.settings import HOLD_OUT, Settings, check_seed
 from truerisk.certificates.together import Request, choose, finish, run
 from truerisk.certificates.trainer import Fit
 from truerisk.data import Data, load, load_inputs
@@ -43,6 +43,7 @@ def certify(
     tried: int | None = None,
     objective: str = "tempered",
     epochs: int | None = None,
+    lr: float | None = None,
     prior_std: float | None = None,
     trust_factory: bool = False,
     options: dict[str, Any] | None = None,
@@ -67,6 +68,8 @@ def certify(
     * ``tried``: how many configurations (network, prior, seed) were compared on this data, this one
       included. Each gets an equal share of ``delta``. (The built-in networks were chosen with a look at digits,
       MNIST and Fashion-MNIST; there each of your configurations counts 32 times.)
+    * ``lr``: the peak learning rate of the network's training (of the prior's and the floor's). ``truerisk.search``
+      finds one on rows that never certify.
     * ``device``: where networks are trained, "cpu", "cuda" or "auto". What is certified is computed on the CPU.
     * ``work``: a folder for checkpoints; the same call goes on where a killed one was.
 
@@ -74,8 +77,7 @@ def certify(
     >>> cert.empirical_risk < cert.risk_bound <= 1
     True
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise TrueriskError(f"the seed is {seed!r}, but must be a whole number that is not negative.")
+    check_seed(seed)
     if fresh is not None:
         _refuse_beside_fresh(data, unlabelled, method, predictor)
         return _certify_fresh(build, load(fresh, data_dir), weights, trained_on, delta, seed, tried, data_dir)
@@ -105,6 +107,7 @@ def certify(
         fit=fit,
         trained=trained,
         unlabelled=None if unlabelled is None else load_inputs(unlabelled, data_dir)[0],
+        lr=lr,
     )
     choices = choose(request, method, predictor)
     with training_on(device):

@@ -92,6 +92,12 @@ class Settings:
             raise TrueriskError(f"the settings of the certificate are not readable ({error}).") from error
 
 
+def check_seed(seed: object) -> None:
+    """Refuse what is no seed."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise TrueriskError(f"the seed is {seed!r}, but must be a whole number that is not negative.")
+
+
 def already_tried(model: str, model_kind: str, data: Data, prior: str, seed: int) -> int:
     """How many configurations were compared on the certifying rows of this data before the user came."""
     looked_at = data.name in TUNED_ON or data.sha256 in TUNED_ON.values()
@@ -124,24 +130,28 @@ def split_fraction(prior: str) -> float:
     return fraction
 
 
-def default_plans(model: str, data: Data, n_prior: int, seed: int, epochs: int | None) -> dict[str, Plan]:
+def default_plans(
+    model: str, data: Data, n_prior: int, seed: int, epochs: int | None, lr: float | None = None
+) -> dict[str, Plan]:
     """Training plans by the number of examples: prior, its updates (progressive), picks, posterior and floor.
 
-    A posterior that starts at a learnt prior has little left to learn, so it gets a fifth of the epochs.
+    A posterior that starts at a learnt prior has little left to learn, so it gets a fifth of the epochs. ``lr`` is the
+    peak learning rate of the networks that start anew, the prior's and the floor's.
     """
-    n_certify = len(data) - n_prior
+    n_certify, rate = len(data) - n_prior, 1e-3 if lr is None else float(lr)
     small, large = (20, 4) if n_prior else (100, 10)
     plans = {
-        "prior": _plan(n_prior, 1e-3, seed, epochs, 100, 20),
+        "prior": _plan(n_prior, rate, seed, epochs, 100, 20),
         "update": _plan(n_prior, 3e-4, seed, epochs, 10, 2),
         "picks": Plan(epochs=5 if epochs is None else epochs, batch_size=32, lr=3e-4, seed=seed),
         "posterior": _plan(n_certify, 0.04, seed, epochs, small, large),
-        "floor": _plan(n_certify, 1e-3, seed, epochs, 100, 10),
+        "floor": _plan(n_certify, rate, seed, epochs, 100, 10),
         "code": _plan(n_certify, 0.05, seed, epochs, 60, 40),
     }
     if has_recipe(model):
         _, plan = recipe(data.name if data.name in RECIPES else data.input_shape, n_prior or n_certify, seed)
         plan = plan if epochs is None else replace(plan, epochs=epochs)
+        plan = plan if lr is None else replace(plan, lr=float(lr))
         update = replace(plan, epochs=1 if epochs is None else epochs, lr=plan.lr * UPDATE_RATE, schedule="cosine")
         picks = replace(update, epochs=plans["picks"].epochs)
         plans |= {"prior": plan, "floor": plan, "update": update, "picks": picks}

@@ -66,6 +66,7 @@ class Request:
     fit: Fit | None = None
     trained: bool = False  # ``arch.given`` holds weights that saw all of ``data``
     unlabelled: np.ndarray | None = None
+    lr: float | None = None  # None: as the plans have it
 
     def settings(self, method: Method, prior: str, methods: int = 1) -> Settings:
         """All choices with their defaults filled in, refused here if they can't work."""
@@ -73,6 +74,8 @@ class Request:
         fraction, std = split_fraction(prior), self.prior_std
         if std is not None and not 0 < std < float("inf"):
             raise TrueriskError(f"prior_std is {std}, but must be a positive number.")
+        if self.lr is not None and self.fit is not None:
+            raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
         std = DATA_FREE_STD if std is None and not fraction else std
         before = already_tried(self.arch.name, self.arch.kind, self.data, prior, self.seed)
         settings = Settings(
@@ -87,7 +90,9 @@ class Request:
             trust_factory=self.trust_factory and self.arch.kind == FACTORY,
             objective=self.objective,
             prior_std=None if std is None else float(std),
-            plans=default_plans(self.arch.name, self.data, round(fraction * len(self.data)), self.seed, self.epochs),
+            plans=default_plans(
+                self.arch.name, self.data, round(fraction * len(self.data)), self.seed, self.epochs, self.lr
+            ),
             options=with_layers({**method.options, **self.options}, self.arch.template),
             methods=methods,
         )

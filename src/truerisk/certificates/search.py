@@ -1,0 +1,204 @@
+"""``truerisk.search``: a network, a learning rate and a split for a certificate, found on rows that never certify.
+
+Rule 3 of the design: a search is done on data that never certifies, or paid for. The width of a prior needs no search.
+That of a learnt prior is chosen on the prior's own rows anyway (``settings.LEARNT_STDS``), and ``scales="grid"`` pays
+in the ledger for those of a data-free prior.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from truerisk.certificates.contest import Entrant, Field, contest, free_rows, shortened
+from truerisk.certificates.curve import Curve, Prediction, best_split, predict_floors
+from truerisk.certificates.methods import find_method
+from truerisk.certificates.settings import HOLD_OUT, check_seed, split_fraction
+from truerisk.certificates.together import Request
+from truerisk.data import Data, load
+from truerisk.errors import TrueriskError
+from truerisk.nets import BUILTIN, Architecture, architecture
+from truerisk.training.device import CPU, training_on
+
+PRIORS = ("split:0.5", "split:0.8", "split:0.9")
+FACTORS = (0.3, 1.0, 3.0)  # learning rates that are tried, in units of the plan's own
+USUAL = {"delta": 0.05, "epochs": None, "trust_factory": False, "device": CPU, "data_dir": None}  # certify's own
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One network with one learning rate: its errors on the ``n`` validating rows after its longest training."""
+
+    model: str
+    kind: str
+    lr: float
+    epochs: int
+    errors: int  # all of them, if the training diverged
+    n: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was found: give ``arguments`` to ``truerisk.certify``, or run ``command``."""
+
+    winner: Candidate
+    prior: str
+    seed: int
+    rows: int  # that were looked at
+    candidates: tuple[Candidate, ...]
+    curve: Curve
+    predictions: tuple[Prediction, ...]  # one for each split, smallest first
+    data: str = "DATA"  # how the command names the data
+    options: dict[str, Any] = field(default_factory=dict)  # of certify, as the search was given them
+
+    @property
+    def model(self) -> str:
+        return self.winner.model
+
+    @property
+    def lr(self) -> float:
+        return self.winner.lr
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """For ``truerisk.certify(model, data, **arguments)``."""
+        return {"prior": self.prior, "lr": self.lr, "seed": self.seed, **self.options}
+
+    @property
+    def command(self) -> str:
+        """The line to run next; DATA and FILE.py stand for what came as a Python object."""
+        named = self.winner.kind == BUILTIN or ":" in self.model
+        model = self.model if named else f"FILE.py:{self.model}"
+        words = ["truerisk", "certify", "--data", self.data, "--model", model]
+        for name, value in self.arguments.items():
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return shlex.join(words)
+
+    @property
+    def sentence(self) -> str:
+        """What was looked at, and what it costs."""
+        least = split_fraction(self.predictions[0].prior)
+        return (
+            f"Looked at {self.rows:,} rows that no certificate with seed {self.seed} and a split of at least {least:g} "
+            "certifies on; nothing to pay: leave --tried at 1."
+        )
+
+    def record(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self) | {"sentence": self.sentence, "command": self.command}
+
+    def __str__(self) -> str:
+        best, floor = self.winner, best_split(self.predictions).floor
+        return (
+            f"{self.sentence}\n{best.model} with learning rate {best.lr:g}: {best.errors:,} of {best.n:,} validating "
+            f"rows wrong; {self.prior}: predicted floor {floor:.4f}\n{self.command}"
+        )
+
+
+def search(
+    models: object = None,
+    data: object = None,
+    *,
+    lrs: Sequence[float] | None = None,
+    priors: Sequence[str] = PRIORS,
+    delta: float = 0.05,
+    seed: int = 0,
+    epochs: int | None = None,
+    trust_factory: bool = False,
+    device: str = CPU,
+    data_dir: str | Path | None = None,
+    work: str | Path | None = None,
+) -> Search:
+    """A good network, learning rate and split for a certificate, found on rows that never certify.
+
+    ``models`` is one network or a list of them, each as ``truerisk.certify`` takes it; ``data``, ``delta``, ``seed``,
+    ``epochs``, ``trust_factory``, ``device`` and ``work`` are as there. Every network is trained with every learning
+    rate of ``lrs`` (default: its usual one times 0.3, 1 and 3), many of them for a part of the epochs only; the fewest
+    errors on rows that did not train win. Then a learning curve of the winner predicts which of the splits ``priors``
+    has the smallest floor.
+
+    Only rows that none of these splits certifies on are looked at, so a certificate with the same ``seed`` and one of
+    ``priors`` (or a larger split) owes nothing for the comparison. One with another seed or a smaller split does.
+
+    >>> found = search(["mlp:4", "mlp:16"], "digits", lrs=[1e-3, 1e-2], epochs=2)
+    >>> found.model, found.lr, len(found.candidates)
+    ('mlp:16', 0.01, 4)
+    """
+    check_seed(seed)
+    priors = _splits([priors] if isinstance(priors, str) else priors)
+    loaded = load("digits" if data is None else data, data_dir)
+    given: dict[str, Any] = {"delta": delta, "epochs": epochs, "trust_factory": trust_factory}
+    entrants = [
+        entrant
+        for arch in _architectures(models, loaded, trust_factory)
+        for entrant in _entrants(arch, loaded, priors[0], seed, lrs, given)
+    ]
+    if not entrants:
+        raise TrueriskError("there is nothing to compare: give at least one model and one learning rate.")
+    rows = free_rows(entrants[0].settings, priors, len(loaded))
+    with training_on(device):
+        winner, results, curve = contest(entrants, Field.of(loaded, rows, Path(work) if work else None))
+    candidates = [_candidate(e, share, wrong, curve.n) for e, (share, wrong) in zip(entrants, results, strict=True)]
+    predictions = predict_floors(curve, priors, len(loaded), delta)
+    given |= {"device": device, "data_dir": None if data_dir is None else str(data_dir)}
+    return Search(
+        winner=candidates[winner],
+        prior=best_split(predictions).prior,
+        seed=seed,
+        rows=len(rows),
+        candidates=tuple(candidates),
+        curve=curve,
+        predictions=predictions,
+        data=data if isinstance(data, str) else loaded.source or Search.data,
+        options={name: value for name, value in given.items() if value != USUAL[name]},
+    )
+
+
+def _splits(priors: Sequence[str]) -> list[str]:
+    """The splits without repeats, smallest first."""
+    if not priors:
+        raise TrueriskError("there is no split to choose from: give at least one, as in --prior split:0.5.")
+    free = [prior for prior in priors if not split_fraction(prior)]
+    if free:
+        raise TrueriskError(
+            f"with the data-free prior {free[0]} every row certifies, so that none may be looked at for nothing; give "
+            "--prior split:FRACTION, or compare certificates and pay with --tried."
+        )
+    return sorted(dict.fromkeys(priors), key=split_fraction)
+
+
+def _architectures(models: object, data: Data, trust_factory: bool) -> list[Architecture]:
+    """The networks without repeats; two of one name could not be told apart."""
+    specs = models if isinstance(models, list | tuple) else [models]
+    once = {spec if isinstance(spec, str) else id(spec): spec for spec in specs}.values()
+    found = [architecture(spec, data.input_shape, data.classes, trust_factory=trust_factory) for spec in once]
+    names = [arch.name for arch in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise TrueriskError(f"two of the models are called {twice}; give each a name of its own.")
+    return found
+
+
+def _entrants(
+    arch: Architecture, data: Data, prior: str, seed: int, lrs: Sequence[float] | None, given: dict[str, Any]
+) -> Iterator[Entrant]:
+    """One for each learning rate, trained as ``certify`` would with the smallest split; bad values are refused here."""
+
+    def entrant(lr: float | None) -> Entrant:
+        request = Request(
+            data, arch, prior, seed=seed, tried=1, objective="tempered", prior_std=None, options={}, lr=lr, **given
+        )
+        return Entrant(arch, request.settings(find_method(HOLD_OUT), prior))
+
+    if lrs is None:
+        own = entrant(None).settings.plans["prior"].lr
+        lrs = [float(f"{factor * own:.6g}") for factor in FACTORS]
+    return (entrant(float(lr)) for lr in dict.fromkeys(lrs))
+
+
+def _candidate(entrant: Entrant, share: float, errors: int, n: int) -> Candidate:
+    plan = shortened(entrant, share)
+    return Candidate(entrant.arch.name, entrant.arch.kind, plan.lr, plan.epochs, errors, n)
