@@ -29,7 +29,7 @@ from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, STOCHASTIC, Method, Shares
 from truerisk.certificates.settings import HOLD_OUT, Settings
 from truerisk.certificates.trainer import Fit, Trainer
-from truerisk.data import Data, Split
+from truerisk.data import Data, Split, row_hashes
 from truerisk.errors import TrueriskError
 from truerisk.nets import predict_labels
 from truerisk.pacbayes.monte_carlo import NORMALS
@@ -161,6 +161,12 @@ def checked_inputs(X: np.ndarray, data: Data) -> np.ndarray:
         raise TrueriskError(
             f"the unlabelled inputs have shape {X.shape}; {LEAST} or more finite inputs of shape {data.input_shape}, "
             "those of the data, are needed."
+        )
+    copies = len(X) - len(set(row_hashes(X).tolist()))
+    if copies:  # nothing else stands between an input that is listed twice and a smaller bound
+        raise TrueriskError(
+            f"{copies:,} of {len(X):,} unlabelled inputs are listed more than once, and copies are no independent "
+            "draws: give each input once."
         )
     refuse_overlap(X, data.X, "the labelled data", "unlabelled")
     return X
