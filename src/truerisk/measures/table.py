@@ -1,0 +1,170 @@
+"""``truerisk.measure``: every complexity measure and every bound of one network, side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from truerisk import progress
+from truerisk.data import load
+from truerisk.errors import TrueriskError
+from truerisk.measures.registry import MEASURES, Measure, NotDefined, Value
+from truerisk.measures.subject import BUDGET, ROWS, Subject
+from truerisk.measures.theorems import BOUNDS, Bound, Theorem
+
+if TYPE_CHECKING:
+    import pandas
+
+COLUMNS = (
+    "name", "value", "log10", "family", "invariant", "cost", "meaning", "paper", "equation", "same_order_as",
+    "settings",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What was found: values, bounds, and what was left out with the reason."""
+
+    values: dict[str, Value]
+    bounds: dict[str, Bound]
+    skipped: dict[str, str]
+    n: int
+    classes: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        if name in self.values:
+            return self.values[name].value
+        if name in self.bounds:
+            return self.bounds[name].value
+        raise KeyError(f"{name}: {self.skipped.get(name, 'there is no such measure')}")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain dictionary for each measure."""
+        return [_row(MEASURES[name], value) for name, value in self.values.items()]
+
+    @property
+    def table(self) -> pandas.DataFrame:
+        """name, value, log10, family, invariant, cost, meaning, paper, equation, ..."""
+        import pandas
+
+        return pandas.DataFrame(self.rows(), columns=list(COLUMNS))
+
+    @property
+    def layers(self) -> pandas.DataFrame:
+        """measure, layer, value: what each layer contributes, for measures that are made of layers."""
+        import pandas
+
+        found = [
+            {"name": name, "layer": layer, "value": part}
+            for name, value in self.values.items()
+            for layer, part in value.layers.items()
+        ]
+        return pandas.DataFrame(found, columns=["name", "layer", "value"])
+
+    def record(self) -> dict[str, Any]:
+        """Plain JSON: ``{measures: [...], bounds: [...], skipped: [...]}``; infinite numbers are null."""
+        return {
+            "n": self.n,
+            "classes": self.classes,
+            "measures": [
+                {**_plain(_row(MEASURES[name], value)), "layers": _plain(value.layers)}
+                for name, value in self.values.items()
+            ],
+            "bounds": [_plain(bound.record()) for bound in self.bounds.values()],
+            "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped.items()],
+        }
+
+    def csv(self) -> str:
+        """The table as comma-separated values."""
+        out = io.StringIO()
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows())
+        return out.getvalue()
+
+
+def measure(
+    model: object,
+    data: object,
+    init: nn.Module | None = None,
+    *,
+    record: Mapping[str, Any] | None = None,
+    only: Iterable[str] | None = None,
+    train: bool = False,
+    delta: float = 0.05,
+    rows: int = ROWS,
+    seed: int = 0,
+    budget: int = BUDGET,
+    data_dir: str | Path | None = None,
+) -> Measures:
+    """Every complexity measure and classical bound of ``model`` on ``data`` (what it was trained on).
+
+    * ``init``: the same network as it was before training, for distances. ``record``: what is known of the training.
+    * ``only``: names of measures and bounds. ``train``: also those that train networks of their own.
+    * ``delta``: probability with which each single bound may fail. ``rows``: examples for what takes many passes.
+
+    >>> from truerisk.nets import architecture
+    >>> found = measure(architecture("mlp:8", (64,), 10).build(0), "digits", only=["parameters"])
+    >>> found["parameters"]
+    610.0
+    """
+    if not isinstance(model, nn.Module):
+        model = model() if callable(model) else model
+    if not isinstance(model, nn.Module):
+        raise TrueriskError("measure needs a torch module, or a function that builds one.")
+    subject = Subject(model, load(data, data_dir), init, record=record, rows=rows, seed=seed, budget=budget)
+    return measure_subject(subject, only=only, train=train, delta=delta)
+
+
+def measure_subject(
+    subject: Subject, *, only: Iterable[str] | None = None, train: bool = False, delta: float = 0.05
+) -> Measures:
+    """The same for a subject whose shared parts may be there already."""
+    wanted = _wanted(only, train)
+    values: dict[str, Value] = {}
+    bounds: dict[str, Bound] = {}
+    skipped: dict[str, str] = {}
+    with progress.bar("measuring", len(wanted)) as advance:
+        for name in wanted:
+            try:
+                if name in MEASURES:
+                    values[name] = MEASURES[name](subject)
+                else:
+                    bounds[name] = BOUNDS[name](subject, delta)
+            except NotDefined as reason:
+                skipped[name] = str(reason)
+            advance(note=name)
+    return Measures(values, bounds, skipped, subject.n, subject.data.classes)
+
+
+def _wanted(only: Iterable[str] | None, train: bool) -> list[str]:
+    known: dict[str, Measure | Theorem] = {**MEASURES, **BOUNDS}
+    if only is None:
+        return [name for name, entry in known.items() if train or entry.cost != "training"]
+    names = list(only)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise TrueriskError(f"there is no measure {', '.join(unknown)}; truerisk measure --list shows all names.")
+    return names
+
+
+def _row(entry: Measure, value: Value) -> dict[str, Any]:
+    logarithm = value.log if value.log is not None else (math.log(value.value) if value.value > 0 else None)
+    return {
+        "name": entry.name,
+        "value": value.value,
+        "log10": None if logarithm is None else logarithm / math.log(10),
+        **{column: getattr(entry, column) for column in COLUMNS[3:]},
+    }
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
