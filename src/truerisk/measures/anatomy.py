@@ -209,7 +209,7 @@ def _between(node: fx.Node) -> Between | None:
 
 
 def _pool(node: fx.Node, name: str) -> Between:
-    """Each entry is in ``overlap`` windows: a maximum is sqrt(overlap)-Lipschitz, a mean of k entries 1/sqrt(k) of it."""
+    """Each entry is in ``overlap`` windows: a maximum is sqrt(overlap)-Lipschitz, a mean of k 1/sqrt(k) of that."""
     axes = int(name[8])
     kernel = _each(node.args[1], axes, 1)
     stride = _each(node.args[2] if len(node.args) > 2 and node.args[2] else kernel, axes, 1)
