@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from truerisk.certificates import Certificate, certify, verify
     from truerisk.certificates.search import search
     from truerisk.errors import TrueriskError, VerificationError
+    from truerisk.nets import fold_batch_norm
     from truerisk.pacbayes import Gaussian, tighten
     from truerisk.symmetry import find_symmetry, path_norm
 
@@ -25,6 +26,7 @@ _WHERE = {
     "VerificationError": "truerisk.errors",
     "certify": "truerisk.certificates",
     "find_symmetry": "truerisk.symmetry",
+    "fold_batch_norm": "truerisk.nets",
     "path_norm": "truerisk.symmetry",
     "search": "truerisk.certificates.search",
     "tighten": "truerisk.pacbayes",
@@ -39,6 +41,7 @@ __all__ = [
     "__version__",
     "certify",
     "find_symmetry",
+    "fold_batch_norm",
     "path_norm",
     "search",
     "tighten",

@@ -62,7 +62,7 @@ def assemble(settings: Settings, data: Data, evidence: Evidence, facts: Facts) -
     record["assumptions"] = sentences.assumptions(settings, data, evidence.parts)
     record["assumptions"] += method.assumptions(settings, evidence)
     record["warnings"] = sentences.warnings(record, data, facts.duplicates, method.advice)
-    record["sentence"] = sentences.headline(record)
+    record["sentence"] = sentences.headline(record, method.subject(settings))
     return record
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from truerisk.certificates.methods import find_method
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split
 from truerisk.nets import FACTORY, MODULE
@@ -22,15 +21,8 @@ def percent(value: float) -> str:
     return f"{number.quantize(step, ROUND_CEILING)} %"
 
 
-def headline(record: dict[str, Any]) -> str:
-    """The certificate in one sentence."""
-    who = {
-        "stochastic": "this network, with its weights drawn anew for each prediction,",
-        "single-draw": "this network, drawn once,",
-        "deterministic": "this network",
-    }[record["predictor"]]
-    if "progressive" in record:
-        who = "this predictor, which draws one of its networks for each prediction,"
+def headline(record: dict[str, Any], who: str) -> str:
+    """The certificate in one sentence; ``who`` is what it is about."""
     sure = f"{100 * (1 - record['delta']):.10g} %"
     if record["risk_bound"] >= 1:
         return f"Vacuous: nothing below 100 % can be certified for {who.rstrip(',')} with {sure} confidence."
@@ -84,7 +76,7 @@ def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
     elif settings.model_kind == FACTORY and settings.prior != "none":
         lines.append(f"What the factory {settings.model} builds before training does not depend on this data.")
     if settings.model_kind == MODULE and settings.prior != "none":
-        unused = "" if find_method(settings.method).takes_weights else "; its weights were not used"
+        unused = "" if settings.given else "; its weights were not used"
         lines.append(f"The architecture of the module does not depend on this data{unused}.")
     if data.source is None:
         lines.append("No constant in the inputs (a mean, a scale) was computed from the certifying examples.")

@@ -53,6 +53,7 @@ TYPES = {
     "prior_std": float | None,
     "plans": dict,
     "options": dict,
+    "given": bool,
 }
 
 
@@ -74,6 +75,7 @@ class Settings:
     plans: dict[str, Plan] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # of the method, as the user set them
     methods: int = 1  # that share this configuration's part of delta, this one included
+    given: bool = False  # weights that saw all of the data came with the network, and are used
 
     def record(self) -> dict[str, Any]:
         return asdict(self)

@@ -95,6 +95,7 @@ class Request:
             ),
             options=with_layers({**method.options, **self.options}, self.arch.template),
             methods=methods,
+            given=self.trained,
         )
         method.refuse(settings)
         spend(settings)  # refuses a delta or a count that makes no sense before anything is trained

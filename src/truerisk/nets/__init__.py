@@ -5,6 +5,7 @@ from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
 from truerisk.nets.classics import CLASSICS, classic, small_alexnet, small_inception
 from truerisk.nets.evaluate import count_errors, margins, outputs, precision, predict_labels, wrong_and_close
+from truerisk.nets.fold import fold_batch_norm, unfoldable
 from truerisk.nets.memorizer import memorize, memorize_deep
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.nets.residual import mirrored_resnet, resnet
@@ -22,6 +23,7 @@ __all__ = [
     "classic",
     "convnet",
     "count_errors",
+    "fold_batch_norm",
     "load_weights",
     "margins",
     "memorize",
@@ -36,5 +38,6 @@ __all__ = [
     "resnet",
     "small_alexnet",
     "small_inception",
+    "unfoldable",
     "wrong_and_close",
 ]

@@ -47,7 +47,7 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
     Free in a certificate: they may depend on the posterior, the prior and data, as long as they move nothing
     but what both draw. ``symmetry`` must be that of this very network: one of the same shapes that computes something
     else has another. A log-scale that would move a non-zero buffer or a frozen parameter (a batch-norm
-    mean) is held at 0; fold batch norm first to free it.
+    mean) is held at 0; fold batch norm first (``truerisk.fold_batch_norm``) to free it.
     """
     posterior.refuse_without_kl(prior)
     unknown = [name for name in posterior.mean if posterior.mean[name].shape != symmetry.shapes.get(name)]

@@ -23,13 +23,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from truerisk.certificates.code.integers import CONTEXTS, contexts, from_input_major, input_major
-from truerisk.certificates.code.network import encode_numbers
+from truerisk.certificates.code.network import encode_numbers, refuse_other
 from truerisk.certificates.code.quantize import STEPS, Rounded, coded, nearest_step
 from truerisk.training import Plan, run
 
 PRICE = 6.0  # nats of cross-entropy, summed over the examples, that one bit is worth
 FIRST_STEP = 3.0  # in units of 1/sqrt(fan in)
 SPREAD = 4.0  # latent weights start at this multiple of the start network's
+GIVEN_STEP = 1.0  # for given weights: in units of their root mean square, tensor by tensor
 STEP_RATE = 0.04  # learning rate of log steps, relative to that of the weights
 REFRESH = 60  # batches between two looks at the odds
 RAMP = 0.5  # the price grows from a fifth to its full size over this share of the training
@@ -39,16 +40,19 @@ LARGEST = 64  # magnitudes whose prices are told apart
 class Latent(nn.Module):
     """The trainable numbers: latent weights and log steps of every tensor that has a code."""
 
-    def __init__(self, start: nn.Module) -> None:
+    def __init__(self, start: nn.Module, given: nn.Module | None = None) -> None:
         super().__init__()
         self.start = coded(start)
+        self.names = list(self.start)
         self.on_start = {name: _constant(t) for name, t in self.start.items()}
         steps = {name: FIRST_STEP * size for name, size in _sizes(self.start).items()}
-        self.names = list(self.start)
-        first = (
-            torch.zeros_like(t) if self.on_start[name] else SPREAD * t / steps[name] for name, t in self.start.items()
-        )
-        self.units = nn.ParameterList(first)
+        if given is None:
+            first = {name: SPREAD * t * (not self.on_start[name]) for name, t in self.start.items()}
+        else:
+            refuse_other(given, start)
+            first = {name: t - self.start[name] * self.on_start[name] for name, t in coded(given).items()}
+            steps |= {name: float(STEPS[nearest_step(GIVEN_STEP * _size(t))]) for name, t in first.items() if t.any()}
+        self.units = nn.ParameterList(first[name] / steps[name] for name in self.names)
         self.log_steps = nn.ParameterList(torch.tensor(math.log(steps[name])) for name in self.names)
 
     def weights(self) -> dict[str, Tensor]:
@@ -100,16 +104,18 @@ def compress(
     y: np.ndarray,
     plan: Plan,
     *,
+    given: nn.Module | None = None,
     price: float = PRICE,
     label: str = "training a short code",
 ) -> bytes:
     """The code of a network with few errors on (X, y), found from ``plan.seed`` alone.
 
-    ``start`` is what the decoder has too; its weights are where the search starts. A higher ``price`` gives shorter
+    ``start`` is what the decoder has too. The search starts at the weights of ``given``, which the decoder never sees,
+    or at those of ``start``. A higher ``price`` gives shorter
     codes with more errors; the bound is free to choose among several.
     """
     start = copy.deepcopy(start).eval()
-    latent, prices = Latent(start), Prices()
+    latent, prices = Latent(start, given), Prices()
     inputs, labels, n = torch.from_numpy(X), torch.from_numpy(y), len(X)
     total = plan.epochs * math.ceil(n / plan.batch_size)
     done = 0
@@ -164,6 +170,11 @@ def _magnitude_bits(absolute: np.ndarray) -> np.ndarray:
 def _constant(start: Tensor) -> bool:
     """Gains and shifts of norm layers start at one value, which is where they should stay if they are not told."""
     return start.ndim < 2 and start.numel() > 0 and bool((start == start.reshape(-1)[0]).all())
+
+
+def _size(tensor: Tensor) -> float:
+    """The root mean square."""
+    return float(tensor.double().square().mean().sqrt())
 
 
 def _sizes(tensors: Mapping[str, Tensor]) -> dict[str, float]:

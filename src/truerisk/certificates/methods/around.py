@@ -111,7 +111,8 @@ def refuse_learnt(arch: Architecture) -> None:
     if learnt:
         raise TrueriskError(
             f"the trained network keeps numbers that no prior pays for ({', '.join(learnt[:5])}); fold batch norm into "
-            "the layers before it and unfreeze all parameters, or give --unlabelled or --fresh data."
+            "the layers before it (truerisk.fold_batch_norm) and unfreeze all parameters, or give --unlabelled or "
+            "--fresh data."
         )
 
 

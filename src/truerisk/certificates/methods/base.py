@@ -26,6 +26,11 @@ from truerisk.nets import Architecture, predict_labels
 
 STOCHASTIC, SINGLE_DRAW, DETERMINISTIC = "stochastic", "single-draw", "deterministic"
 PREDICTORS = (STOCHASTIC, SINGLE_DRAW, DETERMINISTIC)
+SUBJECTS = {
+    STOCHASTIC: "this network, with its weights drawn anew for each prediction,",
+    SINGLE_DRAW: "this network, drawn once,",
+    DETERMINISTIC: "this network",
+}
 Shares = list[tuple[str, Decimal]]  # events and the parts of this configuration's delta that they get
 
 
@@ -37,7 +42,7 @@ class Method(ABC):
     summary: ClassVar[str]  # one line for help texts
     needs_split: ClassVar[bool] = False
     takes_trained: ClassVar[bool] = False  # a network that came trained, and fresh examples
-    takes_weights: ClassVar[bool] = False  # a network that came trained (``trainer.arch.given``), and its own examples
+    takes_weights: ClassVar[bool] = False  # a network that came trained on these examples (``settings.given``)
     needs_weights: ClassVar[bool] = False  # nothing else
     needs_unlabelled: ClassVar[bool] = False
     usual_prior: ClassVar[str] = "split:0.5"
@@ -48,6 +53,7 @@ class Method(ABC):
         """Raise TrueriskError where these settings can't work, before anything is trained."""
         if settings.prior == "none" and not self.takes_trained:
             raise TrueriskError(f"the method {self.name} is not for a network that came trained.")
+        self.refuse_given(settings)
         if self.needs_split and settings.prior != "none" and not split_fraction(settings.prior):
             raise TrueriskError(
                 f"the method {self.name} needs examples to train on first: give --prior split:FRACTION with it."
@@ -57,6 +63,13 @@ class Method(ABC):
         }
         if wrong:
             raise TrueriskError(f"the method {self.name} takes no option {', '.join(sorted(wrong))} of that kind.")
+
+    def refuse_given(self, settings: Settings) -> None:
+        """Raise TrueriskError where weights were given and can't be used, or were not and are needed."""
+        if settings.given and not self.takes_weights:
+            raise TrueriskError(f"the method {self.name} trains its own network, and uses no given weights.")
+        if self.needs_weights and not settings.given:
+            raise TrueriskError(f"the method {self.name} is for a network that came trained: give --weights.")
 
     def takes(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Those of these options that are this method's."""
@@ -102,6 +115,10 @@ class Method(ABC):
         with case.threads():
             again = tested_network(case.trainer(fit), case.evidence.parts)
         case.compare("tested network", case.evidence.network.state_dict(), again.state_dict())
+
+    def subject(self, settings: Settings) -> str:
+        """Who or what is wrong on so many examples: the beginning of the certificate's sentence."""
+        return SUBJECTS[self.predictor]
 
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
         """What this method takes for granted beyond what all do."""

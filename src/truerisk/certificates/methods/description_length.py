@@ -4,6 +4,9 @@ A code in which every network of an architecture has a file, fixed before any da
 bound; Langford 2005; Zhou et al. 2019; Lotfi et al. 2022). The search for a short file may look at all examples, and as
 often as it likes, because the bound holds for all files at once. What is certified is what the file decodes to.
 
+So the search may also start at weights that came trained on the very same examples (``settings.given``). They never
+reach the decoder: what it gets is the file, and every bit of it is paid for.
+
 The decoder knows the architecture, the seeded initial network and the code (``certificates.code``), nothing else. What
 the code looks like was decided by comparing fewer than 64 variants on MNIST, so 63 parts in 64 of delta are theirs.
 """
@@ -23,18 +26,24 @@ from truerisk.certificates.code import bits, compress, decode
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
+from truerisk.certificates.methods.around import refuse_learnt
 from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_facts, tested_network, usual_floor
 from truerisk.certificates.settings import Settings, split_fraction
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import predict_labels
+from truerisk.nets import Architecture, predict_labels
 
 EVENT = "description length: the certifying examples are misleading about some file"
 OTHERS = "the same for 63 other codes that the authors may have compared"
 CODES = 64
 START, CODE, FILE = "network-start", "code", "bytes"
 CODED = "decoded network"
+DECODED = "the network in the file (not the one that was given)"
+ASSUMPTION = (
+    "The given weights were only where the search for a short file began: what is certified, and what predicts, is the "
+    "network that the file decodes to. The decoder has seen neither the given weights nor these examples."
+)
 
 
 class DescriptionLength(Method):
@@ -44,19 +53,25 @@ class DescriptionLength(Method):
     predictor = DETERMINISTIC
     summary = "a network that fits into a short file, certified by the length of the file"
     usual_prior = "init"
+    takes_weights = True
+    advice = "More data, a smaller network, or a part set aside (--prior split:0.5 with another method) would help."
 
     def refuse(self, settings: Settings) -> None:
         super().refuse(settings)
         if split_fraction(settings.prior):
             raise TrueriskError("the method description-length sets no data aside: give --prior init with it.")
 
+    def refuse_weights(self, arch: Architecture) -> None:
+        refuse_learnt(arch)
+
     def events(self, settings: Settings) -> Shares:
         part = Decimal(1) / CODES
         return [(EVENT, part), (OTHERS, 1 - part)]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
-        start, data = trainer.fresh().eval(), trainer.data
-        code = compress(start, data.X[parts.certify], data.y[parts.certify], trainer.settings.plans["code"])
+        start, data, rows = trainer.fresh().eval(), trainer.data, parts.certify
+        given = trainer.arch.given if trainer.settings.given else None  # a module's own weights are not always used
+        code = compress(start, data.X[rows], data.y[rows], trainer.settings.plans["code"], given=given)
         networks = {"network": tested_network(trainer, parts), START: start}
         return Evidence(parts, networks, arrays={CODE: {FILE: torch.from_numpy(np.frombuffer(code, np.uint8).copy())}})
 
@@ -95,6 +110,12 @@ class DescriptionLength(Method):
         start = Trainer(case.settings, case.data, case.arch).fresh()
         case.compare("decoder's initial network", case.evidence.networks[START].state_dict(), start.state_dict())
         super().origin(case, retrain, fit)
+
+    def subject(self, settings: Settings) -> str:
+        return DECODED if settings.given else super().subject(settings)
+
+    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
+        return [ASSUMPTION] if settings.given else []
 
     def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
         return predict_labels(_decoded(evidence), X)

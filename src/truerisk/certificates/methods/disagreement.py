@@ -66,9 +66,10 @@ class Disagreement(Method):
             possible = [m.name for m in self.others.values() if not m.needs_weights]
             raise TrueriskError(f"the surrogate is {name!r}, but must be one of {', '.join(possible)}.")
         options = {key: value for key, value in settings.options.items() if key != "surrogate"}
-        return self.others[name], replace(settings, method=name, options=options)
+        return self.others[name], replace(settings, method=name, options=options, given=False)
 
     def refuse(self, settings: Settings) -> None:
+        self.refuse_given(settings)
         inner, own = self.surrogate(settings)
         inner.refuse(own)
 

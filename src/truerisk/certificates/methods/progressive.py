@@ -120,6 +120,9 @@ class Progressive(Method):
         for name, network in again.networks.items():
             case.compare(name, case.evidence.networks[name].state_dict(), network.state_dict())
 
+    def subject(self, settings: Settings) -> str:
+        return "this predictor, which draws one of its networks for each prediction,"
+
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
         return ["The order of the examples is a seeded shuffle that has nothing to do with what they show."]
 
