@@ -29,6 +29,8 @@ bench: $(VENV)/.test
 certificates: $(VENV)/.test
 	$(BIN)/truerisk lab run benchmarks/certificates.py --scale paper --out benchmarks/records
 	$(BIN)/python -m benchmarks.certificates_table
+	$(BIN)/truerisk lab run rescaling-bounds --scale paper --out benchmarks/records
+	$(BIN)/python -m benchmarks.rescaling_table
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W -q -b html docs docs/_build
