@@ -4,16 +4,20 @@ Nothing here knows of networks, files or torch. One file per family: `kl` (the d
 its inverse), `pac_bayes` (Gibbs predictors), `split_kl` (losses with several values, recursive PAC-Bayes),
 `disintegrated` (one drawn network), `holdout` (fresh examples), `progressive` (models that learn from their
 tests), `description` (short codes), `compression` (few examples), `disagreement` (unlabelled inputs),
-`monte_carlo` (drawn networks).
+`monte_carlo` (drawn networks). Classical ones: `vc` (counting), `rademacher`, `margin`, `radii` (norms known only
+after training), `peeling` (products of norms, path norms), `covering` and `perturbation` (spectral norms),
+`unit_capacity` (one hidden layer).
 Results are rounded outward, so that a certificate stays true in floating point.
 """
 
 from truerisk.bounds.compression import compression_with_errors, pick_to_learn
+from truerisk.bounds.covering import SpectralLayer, bartlett_2017
 from truerisk.bounds.description import description_length
 from truerisk.bounds.disagreement import disagreement
 from truerisk.bounds.disintegrated import single_draw
 from truerisk.bounds.holdout import clopper_pearson, clopper_pearson_unequal, hoeffding_holdout
 from truerisk.bounds.kl import kl_bernoulli, kl_inverse
+from truerisk.bounds.margin import MarginBound, gridded_bound, homogeneous_bound, ramp_loss
 from truerisk.bounds.monte_carlo import chernoff_upper, grouped_upper
 from truerisk.bounds.pac_bayes import (
     CATONI_GRID,
@@ -26,11 +30,21 @@ from truerisk.bounds.pac_bayes import (
     quadratic,
     thiemann,
 )
+from truerisk.bounds.peeling import golowich_frobenius, golowich_rows, gonon_paths, neyshabur_2015
+from truerisk.bounds.perturbation import neyshabur_2018
 from truerisk.bounds.progressive import progressive, progressive_t
+from truerisk.bounds.rademacher import log_chained, massart, rademacher_bound
+from truerisk.bounds.radii import radii_below, radius_above, radius_price
 from truerisk.bounds.split_kl import recursive_step, split_kl
+from truerisk.bounds.unit_capacity import neyshabur_2019
+from truerisk.bounds.vc import Questions, finite_class, log_answers, vc_bound, vc_dimension
 
 __all__ = [
     "CATONI_GRID",
+    "MarginBound",
+    "Questions",
+    "SpectralLayer",
+    "bartlett_2017",
     "catoni",
     "catoni_grid",
     "chernoff_upper",
@@ -40,19 +54,38 @@ __all__ = [
     "confidence_term",
     "description_length",
     "disagreement",
+    "finite_class",
+    "golowich_frobenius",
+    "golowich_rows",
+    "gonon_paths",
+    "gridded_bound",
     "grouped_upper",
     "hoeffding_holdout",
+    "homogeneous_bound",
     "kl_bernoulli",
     "kl_inverse",
     "lambda_form",
+    "log_answers",
+    "log_chained",
+    "massart",
     "mcallester",
+    "neyshabur_2015",
+    "neyshabur_2018",
+    "neyshabur_2019",
     "pac_bayes_kl",
     "pick_to_learn",
     "progressive",
     "progressive_t",
     "quadratic",
+    "rademacher_bound",
+    "radii_below",
+    "radius_above",
+    "radius_price",
+    "ramp_loss",
     "recursive_step",
     "single_draw",
     "split_kl",
     "thiemann",
+    "vc_bound",
+    "vc_dimension",
 ]
