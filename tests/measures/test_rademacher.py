@@ -70,8 +70,12 @@ def test_all_cases_and_their_rescalings(name, images, monkeypatch):
     entry = MEASURES["random-sign-correlation"]
     net = build(name)
     before = copy.deepcopy(net.state_dict())
-    value = entry(Subject(net, images)).value
+    found = entry(Subject(net, images))
+    value = found.value
     assert -1 <= value <= 1
+    each = rademacher.correlations(net, images, rademacher.PLAN, 2, derive(0, "rademacher"))
+    assert value == pytest.approx(np.mean(each))
+    assert found.error == pytest.approx(abs(each[0] - each[1]) / 2)
     assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())
     sym = truerisk.find_symmetry(net, torch.zeros(1, 1, 8, 8, dtype=torch.float64))
     assert entry.invariant

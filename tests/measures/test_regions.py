@@ -50,6 +50,14 @@ def test_one_hidden_layer_has_a_piece_for_each_unit():
     assert MEASURES["linear-pieces"](Subject(net, UNIT)).value == 9
 
 
+def test_the_mean_comes_with_its_error(images):
+    subject = Subject(build("mlp"), images)
+    value = MEASURES["linear-pieces"](subject)
+    others = [MEASURES["linear-pieces"](Subject(build("mlp"), images, seed=k)).value for k in range(1, 13)]
+    spread = float(np.std(others, ddof=1))  # of 12 values: within a factor of 2.5 but for 1 in 10,000
+    assert value.error / 2.5 < spread < 2.5 * value.error
+
+
 def slow_pieces(f, start, end):
     """Bisection until f is affine on a part of the line; the parts that never become so hold a bend each."""
 

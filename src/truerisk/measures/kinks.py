@@ -16,7 +16,7 @@ from truerisk.symmetry.graph import operation, shape_of, spoken
 
 BEND = {"relu", "leaky_relu", "abs"}
 AFFINE = {"linear", "add", "sub", "neg", "mean", "sum", "cat", "stack", "pad", "constant_pad_nd", *CONVOLUTION, *NORM}
-MOVED = SAME | {"unflatten", "select", "slice"}
+MOVED = SAME | {"unflatten", "select", "slice", "narrow", "expand", "repeat", "flip", "roll", "movedim", "t", "detach"}
 SCALED = {"mul", "div"}  # affine if only the first factor, or only the second of a product, depends on the input
 
 

@@ -206,7 +206,7 @@ def _smoothness(subject: Subject) -> Tensor:
     _, x = _examples(subject)
     x = x.repeat(DRAWS, *[1] * (x.ndim - 1))
     noise = torch.randn(len(x), max(parts.widths), generator=subject.generator("smoothness")).double()
-    chunk = max(1, subject.budget // (6 * parts.network.row))
+    chunk = parts.network.rows(subject.budget, 6)
     rho = torch.full((parts.depth, parts.depth), torch.inf, dtype=torch.float64)
     for i in range(parts.depth - 1):
         each = vmap(lambda one, eta, i=i: _roughness(parts, i, one, eta), chunk_size=chunk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from truerisk.data import Data
 from truerisk.errors import TrueriskError
-from truerisk.measures.registry import NotDefined, measure
+from truerisk.measures.registry import NotDefined, Value, measure
 from truerisk.measures.subject import Subject
 from truerisk.nets import outputs, reinitialized
 from truerisk.seeds import derive
@@ -49,11 +50,12 @@ def correlations(module: torch.nn.Module, data: Data, plan: Plan, draws: int, se
     settings=f"{DRAWS} draws of signs; {PLAN.epochs} epochs of Adam, rate {PLAN.lr}, batches of {PLAN.batch_size}; "
     "over the sample of at most 1000 examples",
 )
-def random_sign_correlation(subject: Subject) -> float:
+def random_sign_correlation(subject: Subject) -> Value:
     if subject.logits.shape[1] < 2:
         raise NotDefined("it takes a network with at least two outputs.")
     data = subject.data.take(subject.rows)
     try:
-        return float(np.mean(correlations(subject.original, data, PLAN, DRAWS, derive(subject.seed, "rademacher"))))
+        found = correlations(subject.original, data, PLAN, DRAWS, derive(subject.seed, "rademacher"))
     except TrueriskError as error:
         raise NotDefined(f"it trains the network from scratch, and {error}") from error
+    return Value(float(np.mean(found)), error=float(np.std(found, ddof=1)) / math.sqrt(DRAWS))

@@ -36,14 +36,16 @@ SAME_SLOPE = 1e-9  # relative difference of two slopes that rounding may make
     cost="search",
     settings=f"{SEGMENTS} pairs of examples, fewer for large networks",
 )
-def linear_pieces(subject: Subject) -> float:
+def linear_pieces(subject: Subject) -> Value:
     found = kinks(subject)
     count = _segments(subject, found)
     rng = np.random.default_rng(subject.generator("segments").initial_seed())
     one = rng.integers(subject.n, size=count)
     other = (one + rng.integers(1, subject.n, size=count)) % subject.n
     starts, ends = (inputs(subject)[torch.from_numpy(rows)].double() for rows in (one, other))
-    return float(pieces(network(subject), found, starts, ends, subject.budget).double().mean())
+    counts = pieces(network(subject), found, starts, ends, subject.budget).double()
+    error = float(counts.std()) / math.sqrt(count) if count > 1 else None
+    return Value(float(counts.mean()), error=error)
 
 
 def _segments(subject: Subject, found: list[Kink]) -> int:
@@ -105,10 +107,9 @@ def _count(net: Network, starts: Tensor, ends: Tensor, line: Tensor, t: Tensor, 
     def slope(x: Tensor, direction: Tensor) -> Tensor:
         return push(lambda v: net.at(v, [output])[0], x, direction)[1]
 
-    chunk = max(1, budget // (6 * net.row))
     with torch.no_grad():
         X = _points(starts, ends, owner, middle)
-        slopes = vmap(slope, chunk_size=chunk)(X, (ends - starts)[owner])
+        slopes = vmap(slope, chunk_size=net.rows(budget, 6))(X, (ends - starts)[owner])
     scale = torch.zeros(len(starts), dtype=torch.float64)
     scale.scatter_reduce_(0, owner, slopes.abs().amax(1), "amax")
     turns = (slopes[1:] - slopes[:-1]).abs().amax(1) > SAME_SLOPE * scale[owner[1:]]
