@@ -14,7 +14,17 @@ from threadpoolctl import threadpool_limits
 from benchmarks.timing import Row
 from truerisk import progress
 
-NAMES = ("kl_inverse", "gibbs_risk", "gaussian_kl", "end_to_end", "convolutions", "rescaling", "tightening", "engine")
+NAMES = (
+    "kl_inverse",
+    "gibbs_risk",
+    "gaussian_kl",
+    "end_to_end",
+    "convolutions",
+    "rescaling",
+    "tightening",
+    "engine",
+    "measures",
+)
 
 
 def main(names: list[str]) -> int:

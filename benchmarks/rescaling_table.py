@@ -28,8 +28,8 @@ guesses of sigma_q: the largest of a grid with an empirical risk of at most 5 % 
 The bound is McAllester's, not cut at 1; published numbers are read off the plot (± 0.02). The distances are ours minus
 theirs.
 """
-TRAINED = """Means and standard deviations trained, prior around 0 with a width of 4 / sqrt(fan-in); PAC-Bayes-kl form. A
-posterior that was trained against its prior leaves little for rescaling or a tuned scale to gain.
+TRAINED = """Means and standard deviations trained, prior around 0 with a width of 4 / sqrt(fan-in); PAC-Bayes-kl form.
+A posterior that was trained against its prior leaves little for rescaling or a tuned scale to gain.
 """
 NOISY = """A convolutional network (32 and 64 channels, 512 hidden units: guessed) with the published pairs of standard
 deviations; McAllester's form, not cut at 1.

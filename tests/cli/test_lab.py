@@ -12,7 +12,7 @@ def test_list(run):
     code, out, _ = run("lab", "list")
     assert code == 0
     memorization = ("random-labels", "regularizers", "rademacher", "memorizer", "kernel-interpolation", "closer-look")
-    for name in (*memorization, "rescaling-bounds"):
+    for name in (*memorization, "rescaling-bounds", "predictiveness"):
         assert name in out
     assert "truerisk lab run --all" in out
     code, out, _ = run("lab", "list", "--json")

@@ -24,6 +24,7 @@ MODULES = {
     "kernel-interpolation": "kernel_interpolation",
     "closer-look": "closer_look",
     "rescaling-bounds": "rescaling_bounds",
+    "predictiveness": "predictiveness",
 }
 VARIABLE = "EXPERIMENT"
 
