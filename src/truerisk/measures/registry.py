@@ -37,6 +37,8 @@ class NotDefined(TrueriskError):
 class Value:
     """A number; its natural logarithm where the number may leave the range of floats; what each layer contributes.
 
+    ``error``: standard error of a number that is an estimate from random draws.
+
     >>> Value.of_log(1000.0).value, Value.of_log(0.0).value
     (inf, 1.0)
     """
@@ -44,6 +46,7 @@ class Value:
     value: float
     log: float | None = None
     layers: Mapping[str, float] = field(default_factory=dict)
+    error: float | None = None
 
     @classmethod
     def of_log(cls, log: float, layers: Mapping[str, float] | None = None) -> Value:
