@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from truerisk.certificates import Certificate, certify, verify
     from truerisk.certificates.search import search
     from truerisk.errors import TrueriskError, VerificationError
+    from truerisk.measures import measure
+    from truerisk.measures.audit import audit
     from truerisk.nets import fold_batch_norm
     from truerisk.pacbayes import Gaussian, tighten
     from truerisk.symmetry import find_symmetry, path_norm
@@ -24,9 +26,11 @@ _WHERE = {
     "Gaussian": "truerisk.pacbayes",
     "TrueriskError": "truerisk.errors",
     "VerificationError": "truerisk.errors",
+    "audit": "truerisk.measures.audit",
     "certify": "truerisk.certificates",
     "find_symmetry": "truerisk.symmetry",
     "fold_batch_norm": "truerisk.nets",
+    "measure": "truerisk.measures",
     "path_norm": "truerisk.symmetry",
     "search": "truerisk.certificates.search",
     "tighten": "truerisk.pacbayes",
@@ -39,9 +43,11 @@ __all__ = [
     "TrueriskError",
     "VerificationError",
     "__version__",
+    "audit",
     "certify",
     "find_symmetry",
     "fold_batch_norm",
+    "measure",
     "path_norm",
     "search",
     "tighten",

@@ -23,7 +23,7 @@ SAME = {  # moves entries about, changes none and loses none
     "view", "reshape", "flatten", "_unsafe_view", "permute", "transpose", "contiguous", "clone", "dropout", "squeeze",
     "unsqueeze", "alias", "_to_copy", "to", "getitem",
 }  # fmt: skip
-CONTRACTION = {"relu": 1.0, "amax": 1.0, "abs": 1.0, "tanh": 1.0, "elu": 1.0, "silu": 1.1, "gelu": 1.13}
+CONTRACTION = {"relu": 1.0, "amax": 1.0, "abs": 1.0, "tanh": 1.0, "silu": 1.1, "gelu": 1.13}
 RELU = {"relu"}
 
 
@@ -81,6 +81,7 @@ class Anatomy:
     chain: tuple[Layer | Between, ...]
     why: str
     graph: Graph
+    loose: tuple[str, ...] = ()  # parameters that are in no layer (of an embedding, a layer norm): layers tell not all
 
     @property
     def relu_only(self) -> bool:
@@ -107,11 +108,13 @@ def anatomy(module: nn.Module, example: Tensor) -> Anatomy:
     for node in graph.nodes:
         layer = _layer(node, tensor)
         if layer is not None:
-            held = [names[arg] for arg in node.all_input_nodes if arg in names]
+            own = [names[arg] for arg in node.all_input_nodes if arg in names]
             fixed = not any(arg in graph.parameters for arg in node.all_input_nodes)
-            layers[node] = replace(layer, name=held[0].removesuffix("weight").rstrip(".") or "weight", fixed=fixed)
+            layers[node] = replace(layer, name=own[0].removesuffix("weight").rstrip(".") or "weight", fixed=fixed)
     chain, why = _chain(graph, layers)
-    return Anatomy(tuple(layers.values()), tuple(chain), why, graph)
+    held = {arg for node in layers for arg in node.all_input_nodes}
+    loose = tuple(name for node, name in graph.parameters.items() if node.users and node not in held)
+    return Anatomy(tuple(layers.values()), tuple(chain), why, graph, loose)
 
 
 def _layer(node: fx.Node, tensor: Any) -> Layer | None:
@@ -200,19 +203,30 @@ def _between(node: fx.Node) -> Between | None:
         return Between(name, CONTRACTION[name])
     if name == "leaky_relu":
         return Between(name, max(1.0, abs(float(node.args[1])) if len(node.args) > 1 else 0.01))  # type: ignore[arg-type]
+    args: tuple[Any, ...] = node.args
+    if name == "elu":  # slopes: scale on the right, at most alpha * scale * input_scale on the left
+        alpha, scale, inner = (float(arg) for arg in [*args[1:], 1.0, 1.0, 1.0][:3])
+        return Between(name, abs(scale) * max(1.0, abs(alpha * inner)))
     if name.startswith(("max_pool", "avg_pool")):
         return _pool(node, name)
-    args: tuple[Any, ...] = node.args
     if name.startswith("adaptive_avg_pool") and set(args[1]) == {1}:
         return Between(name, math.prod(shape_of(args[0])[-len(args[1]) :]) ** -0.5)
     return None
 
 
-def _pool(node: fx.Node, name: str) -> Between:
+def _pool(node: fx.Node, name: str) -> Between | None:
     """Each entry is in ``overlap`` windows: a maximum is sqrt(overlap)-Lipschitz, a mean of k 1/sqrt(k) of that."""
     axes = int(name[8])
     kernel = _each(node.args[1], axes, 1)
-    stride = _each(node.args[2] if len(node.args) > 2 and node.args[2] else kernel, axes, 1)
-    overlap = math.prod(math.ceil(k / s) for k, s in zip(kernel, stride, strict=True))
-    mean = math.prod(kernel) if name.startswith("avg") else 1
-    return Between(name, math.sqrt(overlap / mean))
+    rest: list[Any] = [*node.args[2:], None, None, None, None, None][:5]
+    stride = _each(rest[0] or kernel, axes, 1)
+    spread = _each(rest[2] if name.startswith("max") else None, axes, 1)
+    steps = [s // math.gcd(s, d) for s, d in zip(stride, spread, strict=True)]
+    overlap = math.prod(math.ceil(k / s) for k, s in zip(kernel, steps, strict=True))
+    if name.startswith("max"):
+        return Between(name, math.sqrt(overlap))
+    ceil, padded, divisor = rest[2:]
+    if divisor is not None:
+        return None
+    whole = not ceil and padded is not False  # else a window at the border may be a mean of fewer entries, even of one
+    return Between(name, math.sqrt(overlap / (math.prod(kernel) if whole else 1)))

@@ -75,7 +75,7 @@ class Measures:
             "n": self.n,
             "classes": self.classes,
             "measures": [
-                {**_plain(_row(MEASURES[name], value)), "layers": _plain(value.layers)}
+                {**_plain({**_row(MEASURES[name], value), "error": value.error}), "layers": _plain(value.layers)}
                 for name, value in self.values.items()
             ],
             "bounds": [_plain(bound.record()) for bound in self.bounds.values()],
@@ -128,12 +128,12 @@ def measure_subject(
     subject: Subject, *, only: Iterable[str] | None = None, train: bool = False, delta: float = 0.05
 ) -> Measures:
     """The same for a subject whose shared parts may be there already."""
-    wanted = _wanted(only, train)
+    names = wanted(only, train)
     values: dict[str, Value] = {}
     bounds: dict[str, Bound] = {}
     skipped: dict[str, str] = {}
-    with progress.bar("measuring", len(wanted)) as advance:
-        for name in wanted:
+    with progress.bar("measuring", len(names)) as advance, progress.silent():
+        for name in names:
             try:
                 if name in MEASURES:
                     values[name] = MEASURES[name](subject)
@@ -145,7 +145,8 @@ def measure_subject(
     return Measures(values, bounds, skipped, subject.n, subject.data.classes)
 
 
-def _wanted(only: Iterable[str] | None, train: bool) -> list[str]:
+def wanted(only: Iterable[str] | None, train: bool) -> list[str]:
+    """The names to compute: all that cost no training, unless it is asked for, or just these."""
     known: dict[str, Measure | Theorem] = {**MEASURES, **BOUNDS}
     if only is None:
         return [name for name, entry in known.items() if train or entry.cost != "training"]
@@ -167,4 +168,8 @@ def _row(entry: Measure, value: Value) -> dict[str, Any]:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+    return {k: _plain(v) if isinstance(v, Mapping) else _finite(v) for k, v in row.items()}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,5 +1,45 @@
 """The measures, one file for each family, in the order in which the table shows them."""
 
-from truerisk.measures.families import counts
+from truerisk.measures.families import (  # isort: skip
+    counts,
+    norms,
+    distances,
+    margins,
+    products,
+    paths,
+    normalized,
+    tails,
+    lipschitz,
+    capacity,
+    cushions,
+    regions,
+    rademacher,
+    flatness,
+    sharpness,
+    fisher,
+    hessian,
+    sensitivity,
+    optimization,
+)
 
-__all__ = ["counts"]
+__all__ = [
+    "capacity",
+    "counts",
+    "cushions",
+    "distances",
+    "fisher",
+    "flatness",
+    "hessian",
+    "lipschitz",
+    "margins",
+    "normalized",
+    "norms",
+    "optimization",
+    "paths",
+    "products",
+    "rademacher",
+    "regions",
+    "sensitivity",
+    "sharpness",
+    "tails",
+]

@@ -1,0 +1,284 @@
+"""``truerisk measure``: what it does once its options are parsed."""
+
+from __future__ import annotations
+
+import copy
+import json as json_module
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truerisk import progress
+from truerisk.atomic import write_atomically
+from truerisk.errors import TrueriskError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from truerisk.data import Data
+    from truerisk.measures import Measures, Subject
+    from truerisk.measures.audit import Audit
+    from truerisk.nets import Architecture
+    from truerisk.training import History, Plan
+
+TARGET_LOSS = 0.01  # where a network that we train ourselves is stopped, if it gets there
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for, besides network and data."""
+
+    weights: Path | None
+    init: str | None
+    record: Path | None
+    only: list[str] | None
+    train: bool
+    delta: float
+    rows: int
+    seed: int
+    layers: bool
+    times: int | None  # rescalings of an audit; None: no audit
+    out: Path
+    data_dir: Path | None
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained network, and what is known of how it came to its weights."""
+
+    name: str
+    module: nn.Module
+    init: nn.Module | None
+    record: dict[str, Any]
+    how: str  # one sentence
+    trained_here: bool = False
+
+
+def show_list(json: bool) -> None:
+    """All measures and bounds; no network and no data are needed."""
+    from truerisk.cli import show_measures
+    from truerisk.measures import BOUNDS, MEASURES
+
+    if not json:
+        show_measures.catalogue()
+        return
+    entries = [
+        {key: value for key, value in vars(entry).items() if key not in ("compute", "needs")}
+        | ({"needs": sorted(entry.needs)} if hasattr(entry, "needs") else {})
+        for entry in (*MEASURES.values(), *BOUNDS.values())
+    ]
+    count = len(MEASURES)
+    print(json_module.dumps({"measures": entries[:count], "bounds": entries[count:]}))
+
+
+def measure(model: str | None, data: str | None, options: Options, json: bool, quiet: bool) -> None:
+    """Measure (or audit), write the files, print."""
+    progress.enable(not quiet)
+    _check(options)
+    try:
+        _measure(model, data, options, json, quiet)
+    except KeyboardInterrupt:
+        print("stopped; nothing was written.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _measure(model: str | None, data: str | None, options: Options, json: bool, quiet: bool) -> None:
+    from truerisk.cli import show_measures
+    from truerisk.data import load
+    from truerisk.measures import Subject
+    from truerisk.measures.table import measure_subject, wanted
+
+    wanted(options.only, options.train)  # a slip in a name is told before anything is trained
+    loaded = load("digits" if data is None else data, options.data_dir)
+    network = _network(model, loaded, options, quiet)
+    settings: dict[str, Any] = {"record": network.record, "rows": options.rows, "seed": options.seed}
+    subject = Subject(network.module, loaded, network.init, **settings)
+    if not quiet:
+        _tell_cost(subject)
+    audited = _audit(network, loaded, options, settings) if options.times else None
+    found = audited.before if audited else measure_subject(
+        subject, only=options.only, train=options.train, delta=options.delta
+    )  # fmt: skip
+    facts = _facts(network, loaded, found, options)
+    report = _write(network, subject, found, audited, facts, options)
+    if json:
+        print(json_module.dumps(_record(found, audited, facts), allow_nan=False))
+    elif audited:
+        show_measures.audit(audited, network.how, options.out, report)
+    else:
+        show_measures.measures(found, network.how, options.delta, options.layers, options.out, report)
+
+
+def _check(options: Options) -> None:
+    if not 0 < options.delta < 1:
+        raise TrueriskError(f"delta is {options.delta}, but must be above 0 and below 1 (--delta).")
+    if options.rows < 1:
+        raise TrueriskError(f"--rows is {options.rows}, but must be at least 1.")
+    if options.times is not None and options.times < 1:
+        raise TrueriskError(f"--times is {options.times}, but must be at least 1.")
+    if options.seed < 0:
+        raise TrueriskError(f"the seed is {options.seed}, but must be a whole number that is not negative.")
+    if options.out.exists() and not options.out.is_dir():
+        raise TrueriskError(f"--out {options.out} is a file; give a folder.")
+    if options.init is not None and options.weights is None:
+        raise TrueriskError("--init says where the training of --weights began: give --weights FILE too.")
+
+
+def _network(model: str | None, data: Data, options: Options, quiet: bool) -> Network:
+    """The network with its weights from a file, or as the module came, or trained now."""
+    from truerisk.nets import MODULE, architecture, load_weights
+
+    arch = architecture(model, data.input_shape, data.classes, trust_factory=True)
+    record = {} if options.record is None else _read_record(options.record)
+    if options.weights is not None:
+        module = arch.template()
+        load_weights(module, options.weights)
+        init = None if options.init is None else _initial(arch, options.init)
+        return Network(arch.name, module, init, record, f"Its weights are those of {options.weights}.")
+    if arch.kind == MODULE:
+        return Network(arch.name, arch.template(), None, record, "Its weights are those that the module came with.")
+    plan = _plan(arch, data, options.seed)
+    if not quiet:
+        print(f"no --weights: {arch.name} is trained first, for up to {plan.epochs} epochs", file=sys.stderr)
+    return _trained(arch, data, plan, record)
+
+
+def _initial(arch: Architecture, init: str) -> nn.Module:
+    """The network as it was before training: from a file, or built again from a seed ("seed:7")."""
+    from truerisk.nets import load_weights
+
+    kind, _, seed = init.partition(":")
+    if kind == "seed":
+        if not seed.isdecimal():
+            raise TrueriskError(f"--init {init} is no seed; give seed:N with a whole number, or a file of weights.")
+        return arch.build(int(seed))
+    module = arch.template()
+    load_weights(module, init)
+    return module
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    try:
+        content = json_module.loads(path.read_text())
+    except OSError as error:
+        raise TrueriskError(f"the record {path} cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:
+        raise TrueriskError(f"the record {path} is no JSON file ({error}).") from error
+    if not isinstance(content, dict):
+        raise TrueriskError(f"the record {path} holds no JSON object; docs/measures says which names it may have.")
+    return content
+
+
+def _plan(arch: Architecture, data: Data, seed: int) -> Plan:
+    """The usual one, until the training loss is 0.01; at a constant rate, where that does not get slower on the way."""
+    from truerisk.certificates.settings import default_plans, has_recipe
+
+    plan = replace(default_plans(arch.name, data, len(data), seed, None)["prior"], target_loss=TARGET_LOSS)
+    return plan if has_recipe(arch.name) else replace(plan, schedule="constant")
+
+
+def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any]) -> Network:
+    import torch
+
+    from truerisk.nets import check_network, precision
+    from truerisk.training import fit
+
+    module = arch.build(plan.seed)
+    check_network(module, data.X, data.classes)
+    if precision(module) != torch.float32:
+        raise TrueriskError(
+            f"the network is in {precision(module)}, but training is in float32; build it in float32, or train it "
+            "yourself and give --weights FILE."
+        )
+    init = copy.deepcopy(module)
+    history = fit(module, data, plan)
+    how = (
+        f"It was trained here first, on all {len(data):,} examples, for {history.epochs} epochs, from the initial "
+        f"weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
+    )
+    return Network(arch.name, module, init, _steps(history, data, plan) | record, how, trained_here=True)
+
+
+def _steps(history: History, data: Data, plan: Plan) -> dict[str, Any]:
+    """When training reached which loss, to the epoch: what the optimization measures ask for."""
+    from truerisk.measures.families.optimization import STEPS_BETWEEN, STEPS_TO
+
+    steps = -(-len(data) // plan.batch_size)
+    first, second = (
+        next((steps * (epoch + 1) for epoch, loss in enumerate(history.losses) if loss <= target), None)
+        for target in (0.1, 0.01)
+    )
+    return {STEPS_TO: first, STEPS_BETWEEN: None if first is None or second is None else second - first}
+
+
+def _tell_cost(subject: Subject) -> None:
+    from truerisk.measures.estimate import estimate
+
+    found = estimate(subject)
+    if found.seconds > progress.PATIENCE:
+        print(found.sentence, file=sys.stderr)
+
+
+def _audit(network: Network, data: Data, options: Options, settings: dict[str, Any]) -> Audit:
+    from truerisk.measures.audit import audit
+
+    return audit(
+        network.module,
+        data,
+        network.init,
+        times=options.times or 1,
+        only=options.only,
+        train=options.train,
+        delta=options.delta,
+        **settings,
+    )
+
+
+def _facts(network: Network, data: Data, found: Measures, options: Options) -> dict[str, str]:
+    """How the numbers were made, in words."""
+    init = "given" if network.init is not None else "not given: nothing is measured from where training began"
+    return {
+        "Network": network.name,
+        "Weights": network.how,
+        "Initial weights": "kept from before the training" if network.trained_here else init,
+        "Data": f"{data.name}: {len(data):,} examples, {data.classes} classes",
+        "Sample": f"{min(options.rows, len(data)):,} examples, for what takes gradients or many passes",
+        "Seed": str(options.seed),
+        "delta": f"{options.delta:g}: the probability with which each single bound may fail",
+        "Precision": "float64, for the audit" if options.times else "the network's own; weights are read in float64",
+        "Counts": f"{len(found.values)} measures, {len(found.bounds)} bounds, {len(found.skipped)} skipped",
+    }
+
+
+def _write(
+    network: Network,
+    subject: Subject,
+    found: Measures,
+    audited: Audit | None,
+    facts: dict[str, str],
+    options: Options,
+) -> Path | None:
+    """measures.csv, measures.json, report.html and, of a network that was trained here, its weights."""
+    out = options.out
+    if network.trained_here:
+        from safetensors.torch import save
+
+        assert network.init is not None
+        for name, module in (("network", network.module), ("init", network.init)):
+            state = {key: tensor.contiguous().clone() for key, tensor in module.state_dict().items()}
+            write_atomically(out / f"{name}.safetensors", save(state))
+    write_atomically(out / "measures.csv", found.csv().encode())
+    record = json_module.dumps(_record(found, audited, facts), indent=1, allow_nan=False)
+    write_atomically(out / "measures.json", record.encode())
+    try:
+        from truerisk.report import write_measures
+
+        return write_measures(out / "report.html", found, subject, facts, audit=audited)
+    except TrueriskError as error:
+        print(f"note: {error}", file=sys.stderr)
+        return None
+
+
+def _record(found: Measures, audited: Audit | None, facts: dict[str, str]) -> dict[str, Any]:
+    return {"about": facts} | found.record() | ({} if audited is None else {"audit": audited.record()})

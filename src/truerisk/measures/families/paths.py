@@ -1,0 +1,82 @@
+"""Path norms: sums over all paths from an input (or a bias) to an output of the product of the weights on the path.
+
+No rescaling of hidden units changes a path's product, so none changes these. Biases are weights of an extra input that
+is 1; a maximum over a window counts as a sum. Computed as logarithms, since they leave the range of floats early.
+"""
+
+from __future__ import annotations
+
+import math
+
+from truerisk.errors import TrueriskError
+from truerisk.measures.families.margins import gamma
+from truerisk.measures.registry import NotDefined, Value, measure
+from truerisk.measures.subject import Subject
+from truerisk.symmetry import path_norm
+
+JIANG = "Jiang et al. 2020"
+NEYSHABUR = "Neyshabur, Tomioka and Srebro 2015"
+
+
+def log_path_norm(subject: Subject, p: float) -> float:
+    """log of (sum over paths of |product of weights|^p)^(1/p)."""
+
+    def compute() -> float:
+        try:
+            return path_norm(subject.module, subject.example, p=p, log=True)
+        except TrueriskError as reason:
+            raise NotDefined(f"it is a sum over paths: {reason}") from reason
+
+    return subject.shared(f"path norm {p}", compute)
+
+
+@measure(
+    "path-norm",
+    family="paths",
+    meaning="The sum over all paths through the network of the squared product of the weights on the path.",
+    paper=f"{JIANG}; {NEYSHABUR}",
+    equation="eq. 44: outputs, added up, of the network with squared weights on an input of ones",
+    invariant=True,
+    cost="weights",
+)
+def squared_path_norm(subject: Subject) -> Value:
+    return Value.of_log(2 * log_path_norm(subject, 2.0))
+
+
+@measure(
+    "path-norm-over-margin",
+    family="paths",
+    meaning="The sum over paths of squared products of weights, measured against the margin.",
+    paper=f"{JIANG}; {NEYSHABUR}",
+    equation="eq. 43: path-norm / gamma^2, gamma the 10th percentile of the margins",
+    invariant=True,
+    cost="forward",
+)
+def squared_path_norm_over_margin(subject: Subject) -> Value:
+    return Value.of_log(2 * log_path_norm(subject, 2.0) - 2 * math.log(gamma(subject)))
+
+
+@measure(
+    "path-norm-l1",
+    family="paths",
+    meaning="The sum over all paths through the network of the absolute product of the weights on the path.",
+    paper=f"{NEYSHABUR}; Gonon et al. 2024, A path-norm toolkit",
+    equation="sum over paths of |product of weights|",
+    invariant=True,
+    cost="weights",
+)
+def absolute_path_norm(subject: Subject) -> Value:
+    return Value.of_log(log_path_norm(subject, 1.0))
+
+
+@measure(
+    "path-norm-l1-over-margin",
+    family="paths",
+    meaning="The sum over paths of absolute products of weights, measured against the margin.",
+    paper="Neyshabur et al. 2017, Exploring generalization (code)",
+    equation="path-norm-l1 / gamma, gamma the 10th percentile of the margins",
+    invariant=True,
+    cost="forward",
+)
+def absolute_path_norm_over_margin(subject: Subject) -> Value:
+    return Value.of_log(log_path_norm(subject, 1.0) - math.log(gamma(subject)))
