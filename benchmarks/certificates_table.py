@@ -30,18 +30,21 @@ PARTS = {
 }
 
 
-def rows() -> list[dict[str, Any]]:
-    """All records that are there, flat: one row for each certificate."""
+def rows() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(all records that are there, flat: one row for each certificate; the settings that were not run yet)."""
     experiment = load(str(HERE / "certificates.py"))
-    grid = Grid(experiment.name, experiment.task, experiment.settings("paper"), experiment.version, experiment.cost)
+    settings = experiment.settings("paper")
+    grid = Grid(experiment.name, experiment.task, settings, experiment.version, experiment.cost)
     found = stored(grid, Store(HERE / "records"))
-    return [{**done.setting, **entry} for done in found for entry in done.record["certificates"]]
+    done = [each.setting for each in found]
+    flat = [{**each.setting, **entry} for each in found for entry in each.record["certificates"]]
+    return flat, [setting for setting in settings if setting not in done]
 
 
 def write() -> Path:
     """The whole file."""
-    everything = rows()
-    text = [HEAD]
+    everything, missing = rows()
+    text = [HEAD, *_missing(missing)]
     for part, title in PARTS.items():
         text.append(f"## {title}\n")
         text += _part([row for row in everything if row["part"] == part])
@@ -50,6 +53,14 @@ def write() -> Path:
     path = HERE / "certificates.md"
     write_atomically(path, ("\n".join(text) + "\n").encode())
     return path
+
+
+def _missing(settings: list[dict[str, Any]]) -> list[str]:
+    """What a reader must know is not there."""
+    if not settings:
+        return []
+    groups = [f"{part} {data} ({len(group)})" for (part, data), group in _groups(settings, "part", "data")]
+    return [f"**Not run yet** (part, data, number of seeds): {', '.join(groups)}.\n"]
 
 
 def _part(part: list[dict[str, Any]]) -> list[str]:
