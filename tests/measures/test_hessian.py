@@ -134,3 +134,15 @@ def test_max_pools_and_residual_blocks_can_be_differentiated_twice(images):
     for name in ("convnet", "residual"):
         subject = Subject(build(name), images)
         assert MEASURES["hessian-top"](subject).value > 0
+
+
+def test_a_loss_that_is_zero_to_the_last_bit_has_no_curvature():
+    """ARPACK would complain about a starting vector of zeros."""
+    X = np.tile(np.eye(3, dtype=np.float32), (20, 1))
+    module = nn.Linear(3, 3)
+    with torch.no_grad():
+        module.weight.copy_(1e4 * torch.eye(3))
+        module.bias.zero_()
+    subject = Subject(module, Data("sure", X, np.arange(60) % 3, 3))
+    assert MEASURES["hessian-top"](subject).value == 0.0
+    assert MEASURES["hessian-trace"](subject).value == 0.0

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 import torch.nn.functional as F
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from torch import Tensor
 
 from truerisk.measures.perturbation import CHUNK, Movable, blocks, part
@@ -128,9 +128,11 @@ def hessian_top(subject: Subject) -> float:
     slope = torch.stack([torch.cat([g.detach().double().flatten() for g in gs]) for gs in curvature.gradients]).sum(0)
     other = torch.randn(curvature.size, generator=subject.generator("start of Lanczos"), dtype=torch.float64)
     start = (F.normalize(slope, dim=0) + F.normalize(other, dim=0)).numpy()
+    if not curvature.apply(start).any():  # the loss is 0 to the last bit, and so are all its derivatives
+        return 0.0
     operator = LinearOperator((curvature.size,) * 2, matvec=curvature.apply, dtype=np.float64)
     try:
         values = eigsh(operator, 1, which="LA", v0=start, ncv=VECTORS, tol=TOLERANCE, return_eigenvectors=False)
-    except ArpackNoConvergence as error:
+    except ArpackError as error:
         raise NotDefined("the search for its largest eigenvalue did not converge.") from error
     return float(values[0])
