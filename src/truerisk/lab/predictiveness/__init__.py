@@ -110,6 +110,8 @@ def gradient_variance(network: nn.Module, X: Tensor, y: Tensor) -> float:
 
 # ---- the grids -----------------------------------------------------------------------------------------------------
 
+EPOCHS = 2500  # at most; the slowest need about half of them
+
 
 def _grid(
     widths: Sequence[int],
@@ -136,12 +138,16 @@ def _smoke() -> list[Setting]:
 
 
 def _quick() -> list[Setting]:
-    return _grid((32, 128), (1, 3), (16, 64), (0.03, 0.12), (0, 1), n=500, n_test=5000, epochs=1000, rows=250)
+    return _grid((32, 128), (1, 3), (16, 64), (0.0075, 0.03), (0, 1), n=500, n_test=5000, epochs=EPOCHS, rows=250)
 
 
 def _zoo(seeds: Sequence[int]) -> list[Setting]:
-    widths, depths, batch_sizes, lrs = (32, 64, 128), (1, 2, 3), (16, 32, 64), (0.03, 0.06, 0.12)
-    return _grid(widths, depths, batch_sizes, lrs, seeds, n=500, n_test=10_000, epochs=1000, rows=250)
+    """Four hyper-parameters with three values each.
+
+    With learning rates of 0.03, 0.06 and 0.12, which were tried first, 51 of 162 networks never reached the loss.
+    """
+    widths, depths, batch_sizes, lrs = (32, 64, 128), (1, 2, 3), (16, 32, 64), (0.0075, 0.015, 0.03)
+    return _grid(widths, depths, batch_sizes, lrs, seeds, n=500, n_test=10_000, epochs=EPOCHS, rows=250)
 
 
 def _medium() -> list[Setting]:
