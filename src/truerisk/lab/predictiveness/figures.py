@@ -15,6 +15,8 @@ SHOWN = (
     "parameters", "spectral-product", "path-norm", "frobenius-sum", "distance-l2", "inverse-margin",
     "pacbayes-flatness", "pacbayes-magnitude-flatness", "gradient-noise",
 )  # fmt: skip
+PRODUCTS = ("products", "paths")  # families whose values are kept as logarithms
+LOGARITHM = " (Its natural logarithm is shown.)"
 
 
 def figures(rows: Rows) -> Sequence[Exhibit]:
@@ -130,7 +132,7 @@ def _scatter(networks: list[dict[str, Any]]) -> list[Figure]:
             figure = Figure(
                 name=f"scatter-{name}",
                 title=f"{name} and the gap",
-                caption=MEASURES[name].meaning,
+                caption=MEASURES[name].meaning + (LOGARITHM if MEASURES[name].family in PRODUCTS else ""),
                 rows=dots,
                 x=Axis("value", name),
                 y=Axis("gap", "test error minus training error", percent=True),
