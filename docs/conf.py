@@ -1,14 +1,19 @@
 """Sphinx configuration: ``sphinx-build -W -b html docs docs/_build``, without network."""
 
+import sys
+from pathlib import Path
+
 from truerisk import __version__
+
+sys.path.append(str(Path(__file__).parent / "extensions"))
 
 project = "truerisk"
 author = "The truerisk developers"
 copyright = author
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.doctest"]
-exclude_patterns = ["_build"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.doctest", "registry"]
+exclude_patterns = ["_build", "extensions"]
 
 html_theme = "furo"
 html_title = f"truerisk {release}"
@@ -25,7 +30,7 @@ doctest_global_setup = """
 import math
 import torch
 from torch import nn
-from truerisk import Gaussian, certify, find_symmetry, path_norm, search, tighten
+from truerisk import Gaussian, audit, certify, find_symmetry, measure, path_norm, search, tighten
 from truerisk.bounds import *
 from truerisk.data import load
 from truerisk.pacbayes import kl_chain, lifted_kl, tuned_scale

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from measures.cases import CASES, build, mlp
+from measures.fitting import RECORD, fitted
 
 from truerisk import TrueriskError
 from truerisk.measures import BOUNDS, MEASURES, Measures, Subject, Value
@@ -15,7 +16,6 @@ from truerisk.measures.audit import SEARCH_TOLERANCE, TOLERANCE, Audit, audit, d
 from truerisk.measures.registry import Measure
 from truerisk.measures.theorems import Theorem
 
-RECORD = {"steps_to_0.1": 100, "steps_0.1_to_0.01": 50, "gradient_variance_first_epoch": 0.5}
 EVERY = {name: entry for name, entry in {**MEASURES, **BOUNDS}.items() if entry.cost != "training"}
 MOVABLE = [name for name in CASES if name != "linear"]  # nothing of it can be rescaled
 
@@ -37,17 +37,6 @@ def build_wide(seed):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return mlp(64, 80, 70, 3).double().eval()
-
-
-def fitted(net, images, steps=100):
-    """A network that gets most examples right: margins are positive, and noise has something to spoil."""
-    x, y = torch.from_numpy(images.X).double(), torch.from_numpy(images.y)
-    optimizer = torch.optim.Adam(net.parameters(), lr=0.03)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(x), y).backward()
-        optimizer.step()
-    return net
 
 
 def test_the_function_stays(audits):

@@ -63,13 +63,14 @@ def show_list(json: bool) -> None:
     if not json:
         show_measures.catalogue()
         return
-    entries = [
-        {key: value for key, value in vars(entry).items() if key not in ("compute", "needs")}
-        | ({"needs": sorted(entry.needs)} if hasattr(entry, "needs") else {})
-        for entry in (*MEASURES.values(), *BOUNDS.values())
-    ]
-    count = len(MEASURES)
-    print(json_module.dumps({"measures": entries[:count], "bounds": entries[count:]}))
+    measures, bounds = (
+        [
+            {key: sorted(value) if key == "needs" else value for key, value in vars(entry).items() if key != "compute"}
+            for entry in registry.values()
+        ]
+        for registry in (MEASURES, BOUNDS)
+    )
+    print(json_module.dumps({"measures": measures, "bounds": bounds}))
 
 
 def measure(model: str | None, data: str | None, options: Options, json: bool, quiet: bool) -> None:
@@ -95,7 +96,7 @@ def _measure(model: str | None, data: str | None, options: Options, json: bool, 
     settings: dict[str, Any] = {"record": network.record, "rows": options.rows, "seed": options.seed}
     subject = Subject(network.module, loaded, network.init, **settings)
     if not quiet:
-        _tell_cost(subject)
+        _tell_cost(subject, runs=1 + (options.times or 0))
     audited = _audit(network, loaded, options, settings) if options.times else None
     found = audited.before if audited else measure_subject(
         subject, only=options.only, train=options.train, delta=options.delta
@@ -212,10 +213,12 @@ def _steps(history: History, data: Data, plan: Plan) -> dict[str, Any]:
     return {STEPS_TO: first, STEPS_BETWEEN: None if first is None or second is None else second - first}
 
 
-def _tell_cost(subject: Subject) -> None:
+def _tell_cost(subject: Subject, runs: int) -> None:
+    """One line, if it will take long; ``runs``: how often everything is measured."""
     from truerisk.measures.estimate import estimate
 
     found = estimate(subject)
+    found = replace(found, seconds=runs * found.seconds)
     if found.seconds > progress.PATIENCE:
         print(found.sentence, file=sys.stderr)
 

@@ -39,8 +39,8 @@ NOTHING = 1e-12  # both numbers are smaller: neither has a sign
 class Moved:
     """How far rescalings moved one measure or bound.
 
-    ``orders``: the largest |log10(after / before)|. It is infinite where the sign changed or the value came or went;
-    ``note`` says so.
+    ``orders``: the largest ``|log10(after / before)|``; infinite where the sign changed or the value came or went, and
+    then ``note`` says so.
     """
 
     name: str
@@ -135,7 +135,7 @@ def audit(
     budget: int = BUDGET,
     data_dir: str | Path | None = None,
 ) -> Audit:
-    """Rescale ``model`` at random ``times`` times and measure again; log-scales are N(0, ``std``^2).
+    """Rescale ``model`` at random ``times`` times and measure again; ``std`` is that of the normal log-scales.
 
     The other arguments are those of ``measure``.
 

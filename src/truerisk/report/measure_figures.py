@@ -36,8 +36,9 @@ def margins_figure(panels: Mapping[str, np.ndarray], width: int) -> str:
 def _histogram(alt: Any, title: str, margins: np.ndarray, width: int) -> Any:
     rows, step = histogram(margins)
     power = math.floor(math.log10(step)) if step > 0 else 0
-    fits = -4 <= power <= 3
-    axis = alt.Axis(title=None, tickCount=max(3, width // 60), ticks=False, format="~g" if fits else ".1~e")
+    style = "~g" if -4 <= power <= 3 else ".1~e"
+    label = f"datum.value ? format(datum.value, '{style}') : '0'"
+    axis = alt.Axis(title=None, tickCount=max(3, width // 60), ticks=False, labelExpr=label)
     shares = alt.Axis(title=None, tickCount=4, ticks=False, labelExpr="format(100 * datum.value, '~g') + ' %'")
     marks = alt.Chart(alt.Data(values=rows)).mark_rect(stroke=None)
     marks = marks.encode(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerisk.atomic import write_atomically
-from truerisk.measures import MEASURES, Measures, NotDefined, Subject
+from truerisk.measures import BOUNDS, MEASURES, Measures, NotDefined, Subject
 from truerisk.measures.audit import Audit
 from truerisk.measures.families.normalized import normalized_margins
 from truerisk.measures.registry import Measure
@@ -20,6 +20,7 @@ from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.measure_figures import bounds_figure, layers_figure, margins_figure
 
 LAYERED = 4  # measures that are shown layer by layer, of different families
+SPECTRAL, PATH = "over spectral complexity", "over path norm"  # how margins are normalized
 MOST_LAYERS = 40  # a figure with more bars than this is no figure
 
 
@@ -35,7 +36,7 @@ def write_measures(
 def margin_panels(subject: Subject) -> dict[str, np.ndarray]:
     """Margins as they are, over spectral complexity and over path norm; what is not defined is left out."""
     panels = {"margins": subject.margins.numpy()}
-    for by, title in (("spectral", "over spectral complexity"), ("path", "over path norm")):
+    for by, title in (("spectral", SPECTRAL), ("path", PATH)):
         try:
             panels[title] = normalized_margins(subject, by).numpy()  # type: ignore[arg-type]
         except NotDefined:
@@ -122,7 +123,7 @@ def _bounds(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
                 "verdict": verdict(bound),
                 "meaning": bound.meaning,
                 "source": f"{bound.paper}, {bound.theorem}",
-                **_rescaling(bound.name, _invariant(bound), audit),
+                **_rescaling(bound.name, BOUNDS[bound.name].invariant, audit),
             }
             for bound in bounds
         ],
@@ -131,12 +132,6 @@ def _bounds(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
 
 def _size(bound: Bound) -> float:
     return bound.log if bound.log is not None else math.log(bound.value) if bound.value > 0 else -math.inf
-
-
-def _invariant(bound: Bound) -> bool:
-    from truerisk.measures import BOUNDS
-
-    return BOUNDS[bound.name].invariant
 
 
 def _margins(panels: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
@@ -151,6 +146,8 @@ def _margins(panels: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
         "alternative": f"Histograms of {len(first):,} examples. {medians}.",
         "wrong": f"{wrong:,} of {len(first):,} examples",
         "normalized": len(panels) > 1,
+        "spectral": SPECTRAL in panels,
+        "path": PATH in panels,
     }
 
 

@@ -1,0 +1,269 @@
+"""``truerisk measure`` as a person or a script uses it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from truerisk.cli import measure as command
+from truerisk.measures import BOUNDS, MEASURES
+from truerisk.measures import estimate as estimates
+
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU())
+        self.block = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4))
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return self.head(torch.relu(x + self.block(x)).mean((2, 3)))
+
+def build():
+    return Net()
+
+def chain():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 6), nn.ReLU(), nn.Linear(6, 3))
+
+def double():
+    return chain().double()
+
+module = chain()
+"""
+FEW = ["--only", "parameters,l2-norm,path-norm,cross-entropy", "--quiet"]
+
+
+@pytest.fixture
+def mine(tmp_path) -> list[str]:
+    """A user's factory and data."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    np.savez(tmp_path / "train.npz", X=rng.normal(size=(60, 1, 8, 8)) + rng.normal(size=(3, 1, 8, 8))[y], y=y)
+    (tmp_path / "net.py").write_text(NET)
+    return ["--model", "net.py:build", "--data", "train.npz"]
+
+
+@pytest.fixture
+def chain(tmp_path, mine) -> list[str]:
+    """The same with a small chain, and its weights and initial weights in files; the start has seed 5."""
+    namespace: dict = {}
+    exec(NET, namespace)
+    torch.manual_seed(5)
+    net = namespace["chain"]()
+    torch.save(net.state_dict(), tmp_path / "init.pt")
+    with torch.no_grad():
+        for p in net.parameters():
+            p.add_(0.5)
+    save_file(net.state_dict(), tmp_path / "w.safetensors")
+    return ["--model", "net.py:chain", "--data", "train.npz", "--weights", "w.safetensors"]
+
+
+def values(out: str) -> dict[str, float]:
+    return {row["name"]: row["value"] for row in json.loads(out)["measures"]}
+
+
+def test_list_needs_no_data_and_names_everything(run):
+    code, out, err = run("measure", "--list")
+    assert (code, err) == (0, "")
+    words = set(out.split())
+    assert set(MEASURES) | set(BOUNDS) <= words
+    assert f"{len(MEASURES)} measures, {len(BOUNDS)} bounds" in out
+    code, out, _ = run("measure", "--list", "--json")
+    listed = json.loads(out)
+    assert [entry["name"] for entry in listed["measures"]] == list(MEASURES)
+    assert [entry["name"] for entry in listed["bounds"]] == list(BOUNDS)
+    assert {"meaning", "needs", "cost", "invariant", "paper"} <= listed["measures"][0].keys()
+
+
+def test_a_network_of_ones_own_with_batch_norm_and_a_residual_block(run, mine):
+    """At least 50 measures; every bound that is not there is skipped with its reason; nothing is lost."""
+    code, out, err = run("measure", *mine, "--rows", 30, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    record = json.loads(out)
+    assert len(record["measures"]) >= 50
+    names = [entry["name"] for part in ("measures", "bounds", "skipped") for entry in record[part]]
+    everything = [name for name, entry in {**MEASURES, **BOUNDS}.items() if entry.cost != "training"]
+    assert sorted(names) == sorted(everything)
+    assert all(entry["reason"].endswith(".") for entry in record["skipped"])
+    assert json.loads(Path("truerisk-measures/measures.json").read_text()) == record
+    with open("truerisk-measures/measures.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [entry["name"] for entry in record["measures"]]
+    page = Path("truerisk-measures/report.html").read_text()
+    assert all(row["name"] in page for row in rows)
+    assert sorted(path.name for path in Path("truerisk-measures").iterdir()) == [
+        "init.safetensors", "measures.csv", "measures.json", "network.safetensors", "report.html",
+    ]  # fmt: skip
+
+
+def test_a_chain_has_bounds(run, chain):
+    code, out, _ = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--quiet")
+    assert code == 0
+    record = json.loads(Path("truerisk-measures/measures.json").read_text())
+    assert len(record["bounds"]) >= 8
+    text = " ".join(out.split())
+    assert "Bounds on the true risk" in text
+    assert "vacuous:" in text
+    assert "Skipped:" in text
+    assert "Each bound alone is right with probability 0.95" in text
+    for entry in (*record["measures"], *record["bounds"]):
+        assert entry["name"] in text
+
+
+def test_init_from_a_file_and_from_a_seed_are_the_same(run, chain):
+    only = ["--only", "distance-l2", "--json", "--quiet"]
+    from_file = run("measure", *chain, "--init", "init.pt", *only)[1]
+    from_seed = run("measure", *chain, "--init", "seed:5", *only)[1]
+    count = sum(p.numel() for p in load_file("w.safetensors").values())
+    assert values(from_file)["distance-l2"] == pytest.approx(0.5 * count**0.5, rel=1e-5)
+    assert values(from_seed) == values(from_file)
+    other = run("measure", *chain, "--init", "seed:6", *only)[1]
+    assert values(other) != values(from_file)
+    none = json.loads(run("measure", *chain, *only)[1])
+    assert none["skipped"][0]["name"] == "distance-l2"
+    assert "--init" in none["skipped"][0]["reason"]
+
+
+def test_training_is_told_and_can_be_repeated_from_its_files(run, mine, monkeypatch):
+    monkeypatch.setattr(command, "TARGET_LOSS", 2.0)  # an epoch is enough
+    only = ["--only", "l2-norm,distance-l2,steps-to-loss-0.1", "--json"]
+    code, out, err = run("measure", "--model", "net.py:chain", *mine[2:], *only)
+    assert code == 0
+    assert "is trained first" in err
+    assert "trained here first" in json.loads(out)["about"]["Weights"]
+    files = ["--weights", "truerisk-measures/network.safetensors", "--init", "truerisk-measures/init.safetensors"]
+    again = run("measure", "--model", "net.py:chain", *mine[2:], *files, *only, "--out", "again", "--quiet")
+    assert values(again[1]) == values(out)
+    assert sorted(path.name for path in Path("again").iterdir()) == ["measures.csv", "measures.json", "report.html"]
+    same = run("measure", "--model", "net.py:chain", *mine[2:], *files[:2], "--init", "seed:0", *only, "--quiet")
+    assert values(same[1]) == values(out)
+
+
+def test_a_module_is_measured_as_it_came(run, mine):
+    code, out, err = run("measure", "--model", "net.py:module", *mine[2:], *FEW[:2])
+    assert code == 0
+    assert "trained" not in err
+    assert "that the module came with" in out
+
+
+def test_a_record_of_the_training(run, chain):
+    Path("record.json").write_text(json.dumps({"steps_to_0.1": 77}))
+    only = ["--only", "steps-to-loss-0.1", "--json", "--quiet"]
+    assert values(run("measure", *chain, "--record", "record.json", *only)[1]) == {"steps-to-loss-0.1": 77}
+
+
+def test_layers_are_shown_on_request(run, chain):
+    assert "Layer by layer" not in run("measure", *chain, *FEW)[1]
+    out = run("measure", *chain, *FEW, "--layers")[1]
+    assert "Layer by layer" in out
+    assert "1.weight" in out
+
+
+def test_only_and_delta_and_seed(run, chain):
+    code, out, _ = run("measure", *chain, "--only", "vc, parameters", "--delta", 0.01, "--json", "--quiet")
+    record = json.loads(out)
+    assert code == 0
+    assert [entry["name"] for entry in record["measures"]] == ["parameters"]
+    wider = json.loads(run("measure", *chain, "--only", "vc", "--json", "--quiet")[1])
+    assert record["bounds"][0]["value"] > wider["bounds"][0]["value"]
+
+
+def test_audit_for_people_and_for_programs(run, chain):
+    code, out, err = run("measure", *chain, "--audit", "--times", 2, *FEW)
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    assert "Rescaled 2 times: 6 channels" in text
+    assert "one and the same function" in text
+    assert "1 of 4 are fooled by a rescaling; 3 are not." in text
+    assert "fooled: moved" in text
+    assert "DECLARED WRONGLY" not in text
+    record = json.loads(run("measure", *chain, "--audit", "--times", 1, *FEW, "--json")[1])
+    assert record["audit"]["largest_change_of_an_output"] < 1e-9
+    verdicts = {row["name"]: row["verdict"] for row in record["audit"]["moves"]}
+    assert verdicts["path-norm"] == "not fooled"
+    assert verdicts["l2-norm"].startswith("fooled: moved")
+    assert "stays" in Path("truerisk-measures/report.html").read_text()
+
+
+def test_what_is_costly_is_told_before(run, chain, monkeypatch):
+    """One line with the memory, if it will take more than two seconds; none if it is quick, or with --quiet."""
+    assert run("measure", *chain, *FEW[:2])[2] == ""
+    monkeypatch.setattr(estimates, "PASSES", 10**9)
+    code, _, err = run("measure", *chain, *FEW[:2])
+    assert code == 0
+    assert "of memory (gradients of 60 of 60 examples at a time)" in err
+    assert len(err.strip().splitlines()) == 1
+    assert run("measure", *chain, *FEW)[2] == ""
+
+
+def test_the_page_is_left_out_where_its_extra_is_missing(run, chain, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "altair", None)
+    code, _, err = run("measure", *chain, *FEW)
+    assert code == 0
+    assert "truerisk[report]" in err
+    assert not Path("truerisk-measures/report.html").exists()
+    assert Path("truerisk-measures/measures.csv").exists()
+
+
+def test_ctrl_c_leaves_nothing(run, chain, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("truerisk.measures.table.measure_subject", stop)
+    code, out, err = run("measure", *chain, *FEW)
+    assert (code, out) == (130, "")
+    assert "nothing was written" in err
+    assert not Path("truerisk-measures").exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "arguments"),
+    [
+        ("no measure nonsense", ["--only", "nonsense"]),
+        ("delta is 0", ["--delta", "0"]),
+        ("--rows is 0", ["--rows", "0"]),
+        ("--times is 0", ["--audit", "--times", "0"]),
+        ("the seed is -1", ["--seed", "-1"]),
+        ("is a file", ["--out", "net.py"]),
+        ("is no seed", ["--init", "seed:x"]),
+        ("does not exist", ["--init", "none.pt"]),
+        ("do not fit", ["--init", "other.safetensors"]),
+        ("no JSON file", ["--record", "net.py"]),
+        ("no JSON object", ["--record", "list.json"]),
+        ("cannot be read", ["--record", "none.json"]),
+        ("does not exist", ["--weights", "none.pt"]),
+        ("not a plain state dict", ["--weights", "net.py"]),
+        ("no built-in", ["--model", "transformer"]),
+    ],
+)
+def test_bad_input_is_one_sentence(run, chain, told, arguments):
+    Path("list.json").write_text("[1]")
+    save_file({"a": torch.zeros(2)}, "other.safetensors")
+    code, out, err = run("measure", *chain, *FEW, *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert len(err.strip().splitlines()) == 1
+    assert not Path("truerisk-measures").exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "arguments"),
+    [("give --weights", ["--init", "seed:0"]), ("float32", ["--model", "net.py:double"])],
+)
+def test_what_can_not_be_trained_here(run, mine, told, arguments):
+    code, out, err = run("measure", *mine, "--quiet", *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
