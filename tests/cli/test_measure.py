@@ -73,6 +73,17 @@ def values(out: str) -> dict[str, float]:
     return {row["name"]: row["value"] for row in json.loads(out)["measures"]}
 
 
+def test_help_names_every_option(run):
+    code, out, _ = run("measure", "--help")
+    assert code == 0
+    options = (
+        "data model weights init record only train delta rows seed layers list audit times out data-dir json quiet"
+    )
+    for option in options.split():
+        assert f"--{option}" in out
+    assert "truerisk measure --audit" in " ".join(out.split())
+
+
 def test_list_needs_no_data_and_names_everything(run):
     code, out, err = run("measure", "--list")
     assert (code, err) == (0, "")
