@@ -12,7 +12,7 @@ author = "The truerisk developers"
 copyright = author
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.doctest", "registry"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.doctest", "absolute_values", "registry"]
 exclude_patterns = ["_build", "extensions"]
 
 html_theme = "furo"
