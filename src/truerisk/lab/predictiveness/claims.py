@@ -86,7 +86,6 @@ CLAIMS = (
         published="tau about 0.5 for magnitude-aware flatness, among the best of all measures",
         threshold="tau of pacbayes-magnitude-flatness and of sharpness-magnitude at least 0.1",
         check=_sign(("pacbayes-magnitude-flatness", "sharpness-magnitude"), lambda tau: tau >= 0.1),
-        scales=("quick", "medium"),
     ),
     Claim(
         name="spectral",
@@ -95,7 +94,6 @@ CLAIMS = (
         published="tau about -0.2 to -0.3",
         threshold="tau of spectral-product and of frobenius-product below 0",
         check=_sign(("spectral-product", "frobenius-product"), lambda tau: tau < 0),
-        scales=("quick", "medium"),
     ),
     Claim(
         name="counting",
@@ -104,7 +102,6 @@ CLAIMS = (
         published="tau about -0.2 (VC dimension and number of parameters)",
         threshold="tau of parameters at most 0.1",
         check=_sign(("parameters",), lambda tau: tau <= 0.1),
-        scales=("quick", "medium"),
     ),
     Claim(
         name="gradient-noise",
@@ -113,7 +110,6 @@ CLAIMS = (
         published="tau about 0.4",
         threshold="tau of gradient-noise at least 0.1",
         check=_sign(("gradient-noise",), lambda tau: tau >= 0.1),
-        scales=("quick", "medium"),
     ),
     Claim(
         name="no-robust-measure",
@@ -122,7 +118,7 @@ CLAIMS = (
         published="every measure has a worst environment with a sign error of at least one half",
         threshold="no measure with a worst sign error below 0.5",
         check=_none_is_robust,
-        scales=("medium",),
+        scales=("medium", "paper"),
     ),
     Claim(
         name="wrong-somewhere",
@@ -131,6 +127,6 @@ CLAIMS = (
         published="a sign error of 1 somewhere for every measure",
         threshold="at least 90 % of the measures have a worst sign error of at least 0.99",
         check=_always_wrong,
-        scales=("medium",),
+        scales=("medium", "paper"),
     ),
 )
