@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from certificates.networks import trained
 from safetensors.torch import save_file
 from torch import nn
-from torch.nn import functional as F
 
 import truerisk
 from truerisk.bounds import description_length
@@ -15,7 +15,7 @@ from truerisk.certificates.code import compress, decode
 from truerisk.certificates.code.compress import Latent
 from truerisk.certificates.code.network import encode_numbers
 from truerisk.certificates.code.quantize import Rounded
-from truerisk.data import Data, load, random_labels
+from truerisk.data import load, random_labels
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import count_errors, mlp
 from truerisk.pacbayes import monte_carlo
@@ -25,20 +25,6 @@ METHOD = "description-length"
 MODEL = "mlp:16"
 
 
-def trained(data: Data, steps: int, hidden: int = 16) -> nn.Module:
-    """A network that knows ``data`` well: full-batch Adam."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        net = mlp(data.input_shape, data.classes, hidden=(hidden,))
-    X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        F.cross_entropy(net(X), y).backward()
-        optimizer.step()
-    return net
-
-
 @pytest.fixture(scope="module")
 def digits():
     return load("digits")
@@ -46,7 +32,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def given(digits):
-    return trained(digits, 150)
+    return trained(digits, 16, 150, lr=1e-2)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +156,7 @@ def noise(digits):
 
 @pytest.fixture(scope="module")
 def memorizer(noise):
-    net = trained(noise, 400, hidden=256)
+    net = trained(noise, 256, 400, lr=1e-2)
     assert count_errors(net, noise.X, noise.y)[0] <= 3
     return net
 
@@ -242,7 +228,7 @@ def test_learnt_statistics_are_refused_and_folded_ones_are_not(digits, tmp_path)
 def test_it_is_among_all_methods_for_given_weights(digits, tmp_path, monkeypatch):
     monkeypatch.setattr(monte_carlo, "TRIALS", 20_000)
     some = digits.take(np.arange(300))
-    net = trained(some, 100, hidden=4)
+    net = trained(some, 4, 100, lr=1e-2)
     cert = truerisk.certify("mlp:4", some, weights=net.state_dict(), method="all", epochs=2, tried=1)
     names = {row["method"] for row in cert.table}
     assert names == {METHOD, "pac-bayes-around", "single-draw-around"}
@@ -256,7 +242,7 @@ def test_it_is_among_all_methods_for_given_weights(digits, tmp_path, monkeypatch
 def test_a_surrogate_of_this_kind_is_made_anew(digits):
     """Disagreement certifies the given network itself, and its sentence says nothing of a file."""
     some = digits.take(np.arange(300))
-    net = trained(some, 100, hidden=4)
+    net = trained(some, 4, 100, lr=1e-2)
     cert = truerisk.certify(
         net,
         some,

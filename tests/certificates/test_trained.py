@@ -7,14 +7,13 @@ import json
 import numpy as np
 import pytest
 import torch
+from certificates.networks import trained
 from safetensors.torch import load_file, save_file
 from torch import nn
-from torch.nn import functional as F
 
 import truerisk
 from truerisk.certificates.files import sha256
 from truerisk.data import Data, load, random_labels
-from truerisk.nets import mlp
 from truerisk.pacbayes import monte_carlo
 
 QUICK = {"epochs": 5, "tried": 1}
@@ -25,20 +24,6 @@ def _few_draws():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(monte_carlo, "TRIALS", 20_000)
         yield
-
-
-def trained(data: Data, hidden: int, steps: int = 200) -> nn.Module:
-    """A network that knows ``data`` well: full-batch Adam."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        net = mlp(data.input_shape, data.classes, hidden=(hidden,))
-    X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
-    optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        F.cross_entropy(net(X), y).backward()
-        optimizer.step()
-    return net
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +37,7 @@ def halves():
 
 @pytest.fixture(scope="module")
 def target(halves):
-    net = trained(halves[0], hidden=4)
+    net = trained(halves[0], 4, 200, lr=5e-3)
     assert (net(torch.from_numpy(halves[0].X)).argmax(1).numpy() == halves[0].y).all()
     return net
 
@@ -65,7 +50,7 @@ def noise():
 
 @pytest.fixture(scope="module")
 def memorizer(noise):
-    net = trained(noise, hidden=256, steps=400)
+    net = trained(noise, 256, 400, lr=5e-3)
     assert (net(torch.from_numpy(noise.X)).argmax(1).numpy() == noise.y).mean() > 0.99
     return net
 

@@ -37,6 +37,12 @@ class Gradients:
         return torch.stack(list(self.squares.values())).sum(0)
 
     @property
+    def variances(self) -> dict[str, float]:
+        """(1/m) sum_i ||g_i - g||^2 = (1/m) sum_i ||g_i||^2 - ||g||^2 with the mean gradient g, by parameter."""
+        means = {name: (t / self.count).square().sum() for name, t in self.total.items()}
+        return {name: max(0.0, float(self.squares[name].mean() - mean)) for name, mean in means.items()}
+
+    @property
     def squared_total(self) -> float:
         """||sum of g_i||^2."""
         return float(sum(t.square().sum() for t in self.total.values()))

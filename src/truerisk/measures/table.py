@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,6 @@ class Measures:
     skipped: dict[str, str]
     n: int
     classes: int
-    seconds: dict[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         if name in self.values:

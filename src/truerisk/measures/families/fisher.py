@@ -74,11 +74,7 @@ def gradient_norm(subject: Subject) -> Value:
     settings=SAMPLE,
 )
 def gradient_noise(subject: Subject) -> Value:
-    found = subject.gradients
-    parts = {
-        name: max(0.0, float(found.squares[name].mean() - (t / found.count).square().sum()))
-        for name, t in found.total.items()
-    }
+    parts = subject.gradients.variances
     return Value(sum(parts.values()), layers=parts)
 
 
