@@ -41,14 +41,14 @@ def test_the_bracket_holds_the_crossing(power, start):
         return min(0.9, DROP * (r / 0.7) ** power)
 
     found = crossing(fall, start)
-    assert found.value <= 0.7 < found.upper <= found.value * 1.0201
+    assert found.value <= 0.7 < found.upper <= found.value * 1.0501
     assert len(tried) <= 16
 
 
 def test_the_bracket_holds_a_step():
     """A fall that jumps from 0 to 1: nothing to interpolate, and the crossing is exact."""
     found = crossing(lambda r: float(r > 0.123), 1.0)
-    assert found.value <= 0.123 < found.upper <= found.value * 1.0201
+    assert found.value <= 0.123 < found.upper <= found.value * 1.0501
 
 
 @pytest.mark.parametrize(("fall", "reason"), [(0.0, "does not fall"), (1.0, "as soon as")])
@@ -111,7 +111,7 @@ def test_ends_of_the_bracket_by_a_slow_twin(kind, name, images):
         falls.append((before - right) / count)
     assert count == 25 * 20
     assert falls[0] <= 0.1 < falls[1]
-    assert found.upper <= 1.0201 * found.value
+    assert found.upper <= 1.0501 * found.value
 
 
 def test_worst_radius_of_graded_margins():

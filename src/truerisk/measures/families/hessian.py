@@ -19,8 +19,8 @@ from truerisk.measures.perturbation import CHUNK, Movable, blocks, part
 from truerisk.measures.registry import NotDefined, Value, measure
 from truerisk.measures.subject import Subject
 
-TRACE_SHARE, TOP_SHARE = 0.5, 0.1  # of the sample
-PROBES, EACH = 50, 5  # random signs; at least so many examples for each
+TRACE_SHARE, TOP_SHARE = 0.25, 0.1  # of the sample
+PROBES, EACH = 25, 5  # random signs; at least so many examples for each
 VECTORS = 6  # of a Lanczos basis
 TOLERANCE = 0.02  # of the largest eigenvalue
 
@@ -89,7 +89,7 @@ class Curvature:
     equation="tr H = E z' H z for random signs z",
     invariant=False,
     cost="search",
-    settings="half of the sample in 50 parts (of at least 5 examples), each with random signs of its own",
+    settings="a quarter of the sample in 25 parts (of at least 5 examples), each with random signs of its own",
 )
 def hessian_trace(subject: Subject) -> Value:
     """Each part k of the examples has its own Hessian and signs; the mean of z_k' H_k z_k is unbiased for tr H."""

@@ -8,11 +8,12 @@ more dimensions that is out of reach for networks of a useful size.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from scipy.special import gammaln
-from torch import Tensor
+from torch import Tensor, fx
 from torch.func import vmap
 
 from truerisk.measures.kinks import Kink, kinks
@@ -132,11 +133,16 @@ def activation_patterns(subject: Subject) -> float:
     if not sources:
         raise NotDefined("it has no ReLUs.")
     X = inputs(subject)[torch.from_numpy(subject.rows)]
+    first = _patterns(subject, X, sources[:1])  # more ReLUs never make fewer patterns, and mostly these are all
+    return float(first if first == len(X) else _patterns(subject, X, sources))
+
+
+def _patterns(subject: Subject, X: Tensor, sources: Sequence[fx.Node]) -> int:
     parts = [
         np.packbits((torch.cat(found, dim=1) > 0).numpy(), axis=1)
         for found in network(subject).many(X, sources, subject.budget)
     ]
-    return float(len(np.unique(np.concatenate(parts), axis=0)))
+    return len(np.unique(np.concatenate(parts), axis=0))
 
 
 @measure(
