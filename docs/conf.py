@@ -33,6 +33,8 @@ from torch import nn
 from truerisk import Gaussian, audit, certify, find_symmetry, measure, path_norm, search, tighten
 from truerisk.bounds import *
 from truerisk.data import load
+from truerisk.lab import Rows
+from truerisk.nets import fold_batch_norm, unfoldable
 from truerisk.pacbayes import kl_chain, lifted_kl, tuned_scale
 from truerisk.symmetry import balanced, path_lift, unit_incoming
 """

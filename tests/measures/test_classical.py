@@ -19,6 +19,7 @@ from truerisk.measures import BOUNDS, Subject, measure
 
 ANYWHERE = {"float-count", "vc", "path-norm-root"}
 CHAINS = {"spectral-covering", "spectral-covering-init"}
+DENSE = {"compression"}
 RELU_CHAINS = {"frobenius-doubling", "frobenius-root", "row-sums-root", "spectral-pac-bayes"}
 ONE_HIDDEN = {"unit-capacity-impact"}
 
@@ -30,9 +31,9 @@ def bounds(module, data, init=None):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("mlp", ANYWHERE | CHAINS | RELU_CHAINS),
-        ("mlp without biases", ANYWHERE | CHAINS | RELU_CHAINS | ONE_HIDDEN),
-        ("linear", ANYWHERE | CHAINS | RELU_CHAINS),
+        ("mlp", ANYWHERE | CHAINS | RELU_CHAINS | DENSE),
+        ("mlp without biases", ANYWHERE | CHAINS | RELU_CHAINS | DENSE | ONE_HIDDEN),
+        ("linear", ANYWHERE | CHAINS | RELU_CHAINS | DENSE),
         ("convnet", ANYWHERE | CHAINS),
         ("residual", ANYWHERE),
     ],
@@ -55,6 +56,7 @@ def test_an_mlp_without_init_gets_at_least_eight(images):
 def test_reasons(images):
     convnet = bounds(build("convnet"), images).skipped
     assert "max_pool2d" in convnet["frobenius-root"]
+    assert "fully connected" in convnet["compression"]
     residual = bounds(build("residual"), images).skipped
     assert all("add" in residual[name] for name in RELU_CHAINS | CHAINS - {"spectral-covering-init"})
     smooth = bounds(nn.Sequential(nn.Flatten(), nn.Linear(64, 5), nn.Tanh(), nn.Linear(5, 3)).double(), images)

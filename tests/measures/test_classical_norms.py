@@ -11,7 +11,15 @@ import torch
 from measures.cases import build, mlp
 from torch import nn
 
-from truerisk.bounds import SpectralLayer, bartlett_2017, homogeneous_bound, neyshabur_2018, neyshabur_2019
+from truerisk.bounds import (
+    ProjectedLayer,
+    SpectralLayer,
+    arora_2018,
+    bartlett_2017,
+    homogeneous_bound,
+    neyshabur_2018,
+    neyshabur_2019,
+)
 from truerisk.data import Data
 from truerisk.measures import BOUNDS, Subject, measure
 from truerisk.measures.classical.chains import initial_moves, input_sizes, links, row_sums
@@ -237,3 +245,22 @@ def test_unit_capacity_by_hand(bias, images):
         constant=np.linalg.norm(now[3].bias.detach().numpy()) if bias else None,
     )
     assert found == pytest.approx(twin.value, rel=1e-7)
+
+
+def test_compression_by_hand(images):
+    """Lengths of what enters each layer and norms, from plain matrices; float64 takes a billionth off the margins."""
+    torch.manual_seed(0)
+    module = mlp(64, 12, 3).double().eval()
+    found = bounds(module, images)["compression"]
+    X = images.X.reshape(60, -1).astype(float)
+    (U, a), (V, b) = ((m.weight.detach().numpy(), m.bias.detach().numpy()) for m in (module[1], module[3]))
+    hidden = np.maximum(X @ U.T + a, 0)
+    largest = np.sort(np.abs(hidden @ V.T + b), axis=1)[:, -1]
+    layers = [ProjectedLayer(len(w), w.size, np.linalg.norm(w), np.linalg.norm(w, 2), 1.0, len(w)) for w in (U, V)]
+    lengths = np.stack([np.linalg.norm(X, axis=1), np.linalg.norm(hidden, axis=1)], axis=1)
+    margins = slow_margins(module, images) - 1e-9 * largest
+    twin, numbers = arora_2018(margins, lengths, layers, DELTA)
+    assert found == pytest.approx(twin.value, rel=1e-6)
+    parts = measure(module, images, only=["compression"]).bounds["compression"].parts
+    assert parts["numbers"] == pytest.approx(sum(numbers), rel=1e-6)
+    assert parts["weights"] == 64 * 12 + 12 * 3

@@ -95,11 +95,11 @@ def test_ends_of_the_bracket_by_a_slow_twin(kind, name, images):
     module = build(name)
     subject = Subject(module, taught(module, images))
     found = radius(subject, kind)
-    X, y = part(subject, 1.0)
+    X, y = part(subject, 0.5)
     falls = []
     for size in (found.value, found.upper):
         right = before = count = 0
-        for draw, rows in enumerate(blocks(len(X), 25, 20)):
+        for draw, rows in enumerate(blocks(len(X), 25, 10)):
             moved = subject.copy()
             weights = list(moved.parameters())
             for p, z in zip(weights, noise(subject, draw, weights), strict=True):
@@ -109,7 +109,7 @@ def test_ends_of_the_bracket_by_a_slow_twin(kind, name, images):
                 before += int(subject.module(X[i : i + 1]).argmax()) == int(y[i])
                 count += 1
         falls.append((before - right) / count)
-    assert count == 25 * 20
+    assert count == 25 * 10
     assert falls[0] <= 0.1 < falls[1]
     assert found.upper <= 1.0501 * found.value
 

@@ -6,7 +6,7 @@ its inverse), `pac_bayes` (Gibbs predictors), `split_kl` (losses with several va
 tests), `description` (short codes), `compression` (few examples), `disagreement` (unlabelled inputs),
 `monte_carlo` (drawn networks). Classical ones: `vc` (counting), `rademacher`, `margin`, `radii` (norms known only
 after training), `peeling` (products of norms, path norms), `covering` and `perturbation` (spectral norms),
-`unit_capacity` (one hidden layer).
+`unit_capacity` (one hidden layer), `projection` (compression at random).
 Results are rounded outward, so that a certificate stays true in floating point.
 """
 
@@ -33,6 +33,7 @@ from truerisk.bounds.pac_bayes import (
 from truerisk.bounds.peeling import golowich_frobenius, golowich_rows, gonon_paths, neyshabur_2015
 from truerisk.bounds.perturbation import neyshabur_2018
 from truerisk.bounds.progressive import progressive, progressive_t
+from truerisk.bounds.projection import ProjectedLayer, arora_2018, projections
 from truerisk.bounds.rademacher import log_chained, massart, rademacher_bound
 from truerisk.bounds.radii import radii_below, radius_above, radius_price
 from truerisk.bounds.split_kl import recursive_step, split_kl
@@ -42,8 +43,10 @@ from truerisk.bounds.vc import Questions, finite_class, log_answers, vc_bound, v
 __all__ = [
     "CATONI_GRID",
     "MarginBound",
+    "ProjectedLayer",
     "Questions",
     "SpectralLayer",
+    "arora_2018",
     "bartlett_2017",
     "catoni",
     "catoni_grid",
@@ -76,6 +79,7 @@ __all__ = [
     "pick_to_learn",
     "progressive",
     "progressive_t",
+    "projections",
     "quadratic",
     "rademacher_bound",
     "radii_below",

@@ -34,21 +34,21 @@ from truerisk.nets.evaluate import margins
 
 Kind = Literal["gaussian", "gaussian-magnitude", "worst", "worst-magnitude"]
 DROP = 0.1  # of the accuracy
-DRAWS, EACH = 25, 20  # of noise; at least so many examples for each
+DRAWS, EACH = 25, 10  # of noise; at least so many examples for each
 LEAST = 50  # examples of a part of the sample
 WIDTH = math.log1p(0.05)  # of a bracket, on the scale of logarithms
 COARSE = math.log1p(0.2)  # the same while the direction of the worst case may still change
 LITTLE = 0.01  # a fall that is taken for this one where a logarithm is needed
 ROUNDS = 2  # directions that the worst case tries after the first
-SHARE = 0.2  # of the sample: examples of the worst case
+HALF, SHARE = 0.5, 0.1  # of the sample: examples of the noise and of the worst case
 CHUNK = 50
 STRIDE = 4.0  # largest factor between tries until a bracket is found
 REACH = 1e3, 1e-9  # a search that leaves start * REACH finds nothing
 GAUSSIAN_SETTINGS = (
-    "accuracy falls by 0.1; 25 draws, each on its own 25th of the sample (at least 20 examples); to 5 %, lower end"
+    "accuracy falls by 0.1; 25 draws, each on its own 50th of the sample (at least 10 examples); to 5 %, lower end"
 )
 WORST_SETTINGS = (
-    "accuracy falls by 0.1 on a fifth of the sample (at least 50 examples); up to 3 signs of gradients; to 5 %, lower "
+    "accuracy falls by 0.1 on a tenth of the sample (at least 50 examples); up to 3 signs of gradients; to 5 %, lower "
     "end; a search, so the true radius may be smaller"
 )
 
@@ -150,7 +150,7 @@ def noise(subject: Subject, draw: int, like: Sequence[Tensor]) -> list[Tensor]:
 
 def _gaussian(subject: Subject, magnitude: bool) -> Radius:
     net = Movable(subject)
-    X, y = part(subject, 1.0)
+    X, y = part(subject, HALF)
     shares = blocks(len(X), DRAWS, EACH)
     pairs = sum(len(rows) for rows in shares)
     before = net.wrong(X, y)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-ROWS = 1_000
+ROWS, NUMBERS = 1_000, 2**18  # of a chunk, at most: what stays near the processor is faster
 TIE = {torch.float64: 1e-9, torch.float32: 1e-4}  # relative gap of two logits that rounding may close
 
 
@@ -56,7 +56,8 @@ def precision(module: nn.Module) -> torch.dtype:
 
 def _logits(module: nn.Module, X: np.ndarray) -> Iterator[tuple[slice, Tensor]]:
     dtype = precision(module)
+    each = max(1, min(ROWS, NUMBERS // max(1, X[:1].size)))
     with torch.no_grad():
-        for start in range(0, len(X), ROWS):
-            rows = slice(start, start + ROWS)
+        for start in range(0, len(X), each):
+            rows = slice(start, start + each)
             yield rows, module(torch.from_numpy(X[rows]).to(dtype))

@@ -1,5 +1,5 @@
 """Classical bounds on networks, one file for each kind of theorem. The formulas are in ``truerisk.bounds``."""
 
-from truerisk.measures.classical import counting, hidden, products, spectral
+from truerisk.measures.classical import compressed, counting, hidden, products, spectral
 
-__all__ = ["counting", "hidden", "products", "spectral"]
+__all__ = ["compressed", "counting", "hidden", "products", "spectral"]

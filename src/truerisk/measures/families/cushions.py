@@ -9,6 +9,7 @@ import math
 
 import torch
 
+from truerisk.bounds import projections
 from truerisk.measures.families.margins import gamma
 from truerisk.measures.registry import NotDefined, Value, measure
 from truerisk.measures.stability import (
@@ -26,24 +27,6 @@ from truerisk.measures.subject import Subject
 
 ARORA = "Arora et al. 2018"
 DELTA = 0.05  # probability with which the compression may fail
-
-
-def projections(epsilon: float, eta: float) -> float:
-    """How many random-sign matrices M_l keep u^T A v within epsilon ||A||_F ||u|| ||v||, but for probability eta.
-
-    The compressed matrix is (1/k) sum_l <A, M_l> M_l. Algorithm 1 of Arora et al. 2018 takes log(1/eta) / epsilon^2 of
-    them, which is too few. Here k = log(4/eta) / (epsilon^2/4 - epsilon^3/6): u^T A v is the inner product of A and
-    u v^T, and signs keep the squared lengths of their sum and of their difference, but for four one-sided events of
-    probability exp(-k (epsilon^2/4 - epsilon^3/6)) each (Achlioptas 2003, section 5). For small epsilon that is about
-    4 log(4/eta) / epsilon^2. Where A is a multiple of u v^T nothing smaller than the 4 would do: the variance of a term
-    is 2 there, and 1 where A is orthogonal to u v^T.
-
-    >>> round(projections(0.1, 0.05))
-    1878
-    """
-    return math.log(4 / eta) / (epsilon**2 / 4 - epsilon**3 / 6)
-
-
 DERIVATIVES = (
     f"smallest over {EXAMPLES} examples, fewer for large networks; wider than {PROBES}: "
     f"||J||_F estimated with {PROBES} random signs"

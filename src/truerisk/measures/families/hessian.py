@@ -128,7 +128,7 @@ def hessian_top(subject: Subject) -> float:
     slope = torch.stack([torch.cat([g.detach().double().flatten() for g in gs]) for gs in curvature.gradients]).sum(0)
     other = torch.randn(curvature.size, generator=subject.generator("start of Lanczos"), dtype=torch.float64)
     start = (F.normalize(slope, dim=0) + F.normalize(other, dim=0)).numpy()
-    if not curvature.apply(start).any():  # the loss is 0 to the last bit, and so are all its derivatives
+    if not slope.any() and not curvature.apply(start).any():  # the loss is 0 to the last bit: all derivatives are 0
         return 0.0
     operator = LinearOperator((curvature.size,) * 2, matvec=curvature.apply, dtype=np.float64)
     try:

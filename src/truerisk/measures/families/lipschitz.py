@@ -29,8 +29,8 @@ REORDERS = {
 WIDEST = 2_000  # entries that enter or leave a convolution that is written out as a matrix
 OUTPUTS = 32  # up to so many outputs the whole Jacobian is formed
 STEPS = 30  # of power iteration beyond
-EXAMPLES = 256  # that are looked at, spread evenly over the sample
-STEEP = 32  # of them, at which slopes are computed
+EXAMPLES = 128  # that are looked at, spread evenly over the sample
+STEEP = 16  # of them, at which slopes are computed
 ROUNDING = {torch.float32: 1e-4}  # relative, of a slope in the network's own precision; SLACK for others
 
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from truerisk.measures.perturbation import CHUNK, SHARE, part
+from truerisk.measures.perturbation import CHUNK, part
 from truerisk.measures.registry import NotDefined, measure
 from truerisk.measures.subject import Subject
 
@@ -19,6 +19,7 @@ HALF = 0.5  # of the sample
 RADIUS = 0.1  # half the side of the box that is searched, in standard deviations of the inputs
 LASS = 10  # steps of that search
 STEP, JITTER = 0.25 / 0.3, 0.2 / 0.3  # alpha and beta of the paper, in units of the radius
+FIFTH = 0.2  # of the sample
 SETTINGS = "half of the sample (at least 50 examples)"
 ARPIT = "Arpit et al. 2017"
 
@@ -119,7 +120,7 @@ def jacobian_norm(subject: Subject) -> float:
     ),
 )
 def critical_sample_ratio(subject: Subject) -> float:
-    X, _ = part(subject, SHARE)
+    X, _ = part(subject, FIFTH)
     size = RADIUS * float(subject.sample[0].double().std())
     generator = subject.generator("critical samples")
     return float(torch.cat([critical(subject.module, x, size, generator) for x in X.split(CHUNK)]).double().mean())

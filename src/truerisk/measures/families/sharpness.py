@@ -23,7 +23,7 @@ DELTA = 0.05  # the delta of formulas that have one
 STEPS = 3  # corners that a maximization tries
 KESKAR = 1e-3  # half the side of Keskar's box, relative
 INFINITY, EUCLID = 0.01, 0.5  # radii of adaptive sharpness
-SEARCH = "a fifth of the sample (at least 50 examples); 3 steps of projected gradient ascent: a lower bound"
+SEARCH = "a tenth of the sample (at least 50 examples); 3 steps of projected gradient ascent: a lower bound"
 
 
 def _box(subject: Subject, tensors: dict[str, Tensor]) -> Value:

@@ -1,0 +1,82 @@
+"""``truerisk measure``: its options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from truerisk.cli.options import DataDir, Json, Model, Quiet
+
+
+def measure(
+    data: Annotated[
+        str | None,
+        typer.Option(help="What it was trained on: a name or a path, as for certify.", show_default="digits"),
+    ] = None,
+    model: Model = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            help="Trained weights (safetensors or .pt state dict).", show_default="the network is trained first"
+        ),
+    ] = None,
+    init: Annotated[
+        str | None,
+        typer.Option(
+            help="Its weights before training: a file, or seed:N to build the network again with torch's seed N.",
+            show_default=False,
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="JSON file: what is known of its training.", show_default=False)
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Names, joined by commas: see --list.", show_default="all that train nothing")
+    ] = None,
+    train: Annotated[bool, typer.Option("--train", help="Also what trains networks of its own.")] = False,
+    delta: Annotated[float, typer.Option(help="Probability with which each single bound may fail.")] = 0.05,
+    rows: Annotated[int, typer.Option(help="Examples for what takes gradients or many passes.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    layers: Annotated[bool, typer.Option("--layers", help="Also what each layer contributes.")] = False,
+    every: Annotated[bool, typer.Option("--list", help="Only say which measures and bounds there are.")] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Rescale the network at random: which measures are fooled?")
+    ] = False,
+    times: Annotated[int, typer.Option(help="Rescalings of --audit.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for measures.csv, measures.json and report.html.")] = Path(
+        "truerisk-measures"
+    ),
+    data_dir: DataDir = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Every complexity measure and classical bound of a network, and whether a rescaling fools it.
+
+    Examples: truerisk measure
+    | truerisk measure --list
+    | truerisk measure --model net.py:build --weights w.safetensors --init seed:0 --data train.npz
+    | truerisk measure --audit
+    """
+    from truerisk.cli import measure as command
+
+    if every:
+        command.show_list(json)
+        return
+    names = [name.strip() for name in only.split(",") if name.strip()] if only is not None else None
+    options = command.Options(
+        weights=weights,
+        init=init,
+        record=record,
+        only=names,
+        train=train,
+        delta=delta,
+        rows=rows,
+        seed=seed,
+        layers=layers,
+        times=times if audit else None,
+        out=out,
+        data_dir=data_dir,
+    )
+    command.measure(model, data, options, json, quiet)
