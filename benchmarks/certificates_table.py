@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from truerisk.atomic import write_atomically
+from truerisk.bounds import clopper_pearson
 from truerisk.engine import Grid, Store, stored
 from truerisk.lab.catalogue import load
 
 HERE = Path(__file__).parent
+DELTA = 0.05
 HEAD = """# Certificates
 
 Made by `make certificates` from the records in `records/` (settings and numbers, no weights); running it again computes
@@ -21,6 +23,9 @@ smallest number of a row after the fact must pay for the choice, as `certify --m
 
 * **floor**: the hold-out bound (Clopper-Pearson) of the network trained on the prior's rows, tested on the certifying
   rows, at the split that was fixed beforehand; for data-free priors, a network trained on four fifths of the data.
+* **best of splits**: for each seed the smallest hold-out bound of all splits that were tried, here 0.8 and 0.96 (the
+  last network of progressive validation saw four fifths of the certifying rows and was tested on the last fifth):
+  optimistic, because the choice is not paid for. Empty where only one split was tried.
 * **test**: the error of exactly the certified predictor on the official test set, which nothing here was chosen on.
 * **KL** in nats, after rescaling; none for methods without a prior.
 """
@@ -63,10 +68,21 @@ def _missing(settings: list[dict[str, Any]]) -> list[str]:
     return [f"**Not run yet** (part, data, number of seeds): {', '.join(groups)}.\n"]
 
 
+def hold_outs(rows: list[dict[str, Any]], like: dict[str, Any]) -> list[float]:
+    """The hold-out bounds of a network at all splits; the last one of progressive validation is at one, too."""
+    rows = [r for r in rows if all(r[name] == like[name] for name in ("data", "n", "model", "seed"))]
+    found = [r["risk_bound"] for r in rows if r["method"] == "hold-out"]
+    for row in rows:
+        if row["method"] == "progressive":
+            blocks = sum(name.startswith("block") for name in row["counts"])
+            found.append(clopper_pearson(row["counts"][f"block {blocks}"], row["n_certify"] // blocks, DELTA))
+    return found
+
+
 def _part(part: list[dict[str, Any]]) -> list[str]:
     lines = [
-        "| data | network | method | certificate, each seed | mean ± spread | floor | test | KL |",
-        "|" + "---|" * 8,
+        "| data | network | method | certificate, each seed | mean ± spread | floor | best of splits | test | KL |",
+        "|" + "---|" * 9,
     ]
     for (data, model, method), group in _groups(part, "data", "model", "method"):
         bounds = [row["risk_bound"] for row in group]
@@ -77,6 +93,7 @@ def _part(part: list[dict[str, Any]]) -> list[str]:
             " ".join(f"{b:.4f}" for b in bounds),
             _spread(bounds),
             _mean(row["floor"] for row in group),
+            _mean(min(hold_outs(part, row), default=None) for row in group),
             _mean(row["test_error"] for row in group),
             "" if group[0]["kl"] is None else f"{statistics.mean(row['kl'] for row in group):.4g}",
         )
@@ -88,8 +105,9 @@ def _paired(part: list[dict[str, Any]]) -> list[str]:
     """Progressive minus hold-out for the same first network; the best split of the hold-out is an optimistic rival."""
     lines = [
         "Difference of the bounds (progressive minus hold-out from the same first network), mean over seeds with its "
-        "standard error; below 0 progressive validation wins. The last column compares with the smallest of the "
-        "hold-out bounds of all splits for each seed: optimistic, because that choice is not paid for.\n",
+        "standard error; below 0 progressive validation wins. The last column compares with the best of splits for "
+        "each seed (0.5, 0.8 and the last networks of progressive validation, 0.9 and 0.96, as far as they were "
+        "run): optimistic, because that choice is not paid for.\n",
         "| data | n | split | seeds | hold-out | progressive | difference | wins | against the best split |",
         "|" + "---|" * 9,
     ]
@@ -101,8 +119,7 @@ def _paired(part: list[dict[str, Any]]) -> list[str]:
         if not seeds:
             continue
         hold, ours = ([bounds[m][s] for s in seeds] for m in ("hold-out", "progressive"))
-        every = [r for r in part if (r["data"], r["n"]) == (data, n) and r["method"] == "hold-out"]
-        best = [min(r["risk_bound"] for r in every if r["seed"] == s) for s in seeds]
+        best = [min(hold_outs(part, row)) for row in group if row["method"] == "hold-out" and row["seed"] in seeds]
         gaps = [a - b for a, b in zip(ours, hold, strict=True)]
         cells = (
             data,
