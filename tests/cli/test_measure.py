@@ -110,7 +110,7 @@ def test_a_network_of_ones_own_with_batch_norm_and_a_residual_block(run, mine):
     assert json.loads(Path("truerisk-measures/measures.json").read_text()) == record
     with open("truerisk-measures/measures.csv") as file:
         rows = list(csv.DictReader(file))
-    assert [row["name"] for row in rows] == [entry["name"] for entry in record["measures"]]
+    assert [row["name"] for row in rows] == [entry["name"] for part in ("measures", "bounds") for entry in record[part]]
     page = Path("truerisk-measures/report.html").read_text()
     assert all(row["name"] in page for row in rows)
     assert sorted(path.name for path in Path("truerisk-measures").iterdir()) == [

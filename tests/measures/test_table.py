@@ -63,8 +63,11 @@ def test_csv_and_record_hold_what_the_table_holds():
     bound = Bound("vc", math.inf, "p", "t", "m", {"part": math.inf, "n": 60.0}, 2000.0)
     found = Measures(values, {"vc": bound}, {"path-norm": "why."}, 60, 3)
     rows = list(csv.DictReader(io.StringIO(found.csv())))
-    assert [(row["name"], row["value"]) for row in rows] == [("parameters", "10.0"), ("l2-norm", "inf")]
-    assert float(rows[1]["log10"]) == pytest.approx(1000 / math.log(10))
+    assert [(row["name"], row["value"]) for row in rows] == [
+        ("parameters", "10.0"), ("l2-norm", "inf"), ("vc", "inf"),
+    ]  # fmt: skip
+    assert [float(row["log10"]) for row in rows[1:]] == pytest.approx([1000 / math.log(10), 2000 / math.log(10)])
+    assert (rows[2]["family"], rows[2]["equation"]) == ("bound", BOUNDS["vc"].theorem)
     record = json.loads(json.dumps(found.record(), allow_nan=False))
     assert record["measures"][0]["layers"] == {"a": 4.0, "b": None}
     assert record["measures"][1]["value"] is None

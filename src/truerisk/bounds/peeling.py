@@ -48,11 +48,11 @@ def neyshabur_2015(depth: Count, outputs: Count, input_norm: Number, n: Count) -
     (2015, "Norm-based capacity control in neural networks", Corollary 2 with p = q = 2, number from memory).
     `input_norm` is ||X||_F, the root of the sum of squares of all entries of all inputs.
 
-    Peeling: sup over ||W||_F <= 1 of ||sum_i s_i relu(W h(x_i))||_2 is reached where W has one row that is not zero,
-    so it is sup over ||w||_2 <= 1 of |sum_i s_i relu(w.h(x_i))|, and its mean, with a maximum over k or without, at
-    most twice that without the ReLU (Ledoux and Talagrand 1991, Theorem 4.12): E max_k sup ||sum_i s_ik h(x_i)||.
-    After d - 1 layers max_k ||sum_i s_ik x_i|| is left. Its mean is at most the root of the sum of K squares, sqrt(K)
-    ||X||_F; and by `golowich_frobenius` with d = 1 at most (1 + sqrt(2 ln K)) ||X||_F.
+    Peeling: sup over ||W||_F <= 1 of ||sum_i s_i relu(W h(x_i))||_2 is reached where W has one row that is not zero, so
+    it is sup over ||w||_2 <= 1 of |sum_i s_i relu(w.h(x_i))|, and its mean, with a maximum over k or without, at most
+    twice that without the ReLU (Ledoux and Talagrand 1991, Theorem 4.12, number from memory): E max_k sup ||sum_i s_ik
+    h(x_i)||. After d - 1 layers max_k ||sum_i s_ik x_i|| is left. Its mean is at most the root of the sum of K squares,
+    sqrt(K) ||X||_F; and by `golowich_frobenius` with d = 1 at most (1 + sqrt(2 ln K)) ||X||_F.
 
     >>> round(math.exp(neyshabur_2015(1, 1, 20.0, 100)), 12), round(math.exp(neyshabur_2015(3, 4, 20.0, 100)), 12)
     (0.2, 3.2)
@@ -71,10 +71,10 @@ def golowich_frobenius(depth: Count, outputs: Count, input_norm: Number, n: Coun
 
     Let Y_k = sup_h ||sum_i s_ik h(x_i)||_2 over layers of Frobenius norm 1. For any t > 0, by Jensen's inequality, E
     max_k Y_k <= (1/t) ln(K E exp(t Y_1)). One layer: E exp(t sup |sum_i s_i relu(w.h(x_i))|) is at most twice E exp(t
-    sup sum_i s_i relu(w.h(x_i))), as exp|a| <= exp(a) + exp(-a) and the signs are symmetric, and that at most the
-    same without the ReLU (Ledoux and Talagrand, inequality 4.20). After d - 1 layers 2^(d-1) E exp(t Z) is left with
-    Z = ||sum_i s_i x_i||. E Z <= ||X||_F; turning s_i moves Z by at most 2 ||x_i||, so E exp(t Z) <= exp(t ||X||_F +
-    t^2 ||X||_F^2 / 2). The best t gives the formula.
+    sup sum_i s_i relu(w.h(x_i))), as exp|a| <= exp(a) + exp(-a) and the signs are symmetric, and that at most the same
+    without the ReLU (Ledoux and Talagrand, inequality 4.20, number from memory). After d - 1 layers 2^(d-1) E exp(t Z)
+    is left with Z = ||sum_i s_i x_i||. E Z <= ||X||_F; turning s_i moves Z by at most 2 ||x_i||, so E exp(t Z) <= exp(t
+    ||X||_F + t^2 ||X||_F^2 / 2). The best t gives the formula.
 
     >>> round(math.exp(golowich_frobenius(1, 1, 20.0, 100)), 12)
     0.2
@@ -107,10 +107,10 @@ def gonon_paths(depth: Count, outputs: Count, features: Count, column_norm: Numb
 
     The norm is the l1 path norm: the sum over all paths from an input (or a bias) to an output of the product of
     |weights|, a maximum counting as the sum over its window. Networks may have skip connections and max-pools. After
-    Gonon, Brisebarre, Riccietti and Gribonval (2024, "A path-norm toolkit for modern networks", Theorem 3.1);
-    constants and proof ours. Here d - 1 is the largest number of ReLUs on a path, where a maximum over k entries
-    counts as ceil(log2 k) of them; D and M are as in `golowich_rows`, and where there are biases the constant 1 is
-    one of the D features.
+    Gonon, Brisebarre, Riccietti and Gribonval (2024, "A path-norm toolkit for modern networks", Theorem 3.1, number
+    from memory); constants and proof ours. Here d - 1 is the largest number of ReLUs on a path, where a maximum over k
+    entries counts as ceil(log2 k) of them; D and M are as in `golowich_rows`, and where there are biases the constant 1
+    is one of the D features.
 
     For a unit v, let P_v be the sum over the paths that end there. Its input z_v = sum_u w_uv a_u divided by P_v is a
     combination of a_u / P_u with coefficients whose |values| add up to 1. Let A_0 be the features, Z_t all such

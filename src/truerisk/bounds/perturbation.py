@@ -44,13 +44,13 @@ def neyshabur_2018(
 
     Proof. Let all N_l = 1, u be Gaussian noise of standard deviation v on all weights, U_l its matrices. With
     probability at least p all ||U_l||_2 are at most e = (1 + t/sqrt(8))^(1/d) - 1 (Davidson and Szarek 2001, Theorem
-    II.13: ||U||_2 > v (sqrt(rows) + sqrt(columns) + r) with probability at most exp(-r^2/2); d layers). On this event
-    A the outputs move by at most ((1 + e)^d - 1) ||x|| = t ||x|| / sqrt(8), layer by layer, hence each margin by at
-    most sqrt(2) times that, t ||x|| / 2. Let Q be w + u given A and P = N(0, v^2), fixed beforehand. Then: true risk
-    of w <= risk of Q at margin t ||x|| / 2, which PAC-Bayes (`mcallester`) bounds by the empirical one, which is at
-    most #{a_i <= t} / n. And KL(Q, P) <= (KL(w + u, P) + h(p)) / p with h the entropy of a coin: N(w, v^2) is a
-    mixture of Q and its complement, and a probability of A above p makes this smaller. The constants are ours; the
-    paper's are larger.
+    II.13, number from memory: ||U||_2 > v (sqrt(rows) + sqrt(columns) + r) with probability at most exp(-r^2/2); d
+    layers). On this event A the outputs move by at most ((1 + e)^d - 1) ||x|| = t ||x|| / sqrt(8), layer by layer,
+    hence each margin by at most sqrt(2) times that, t ||x|| / 2. Let Q be w + u given A and P = N(0, v^2), fixed
+    beforehand. Then: true risk of w <= risk of Q at margin t ||x|| / 2, which PAC-Bayes (`mcallester`) bounds by the
+    empirical one, which is at most #{a_i <= t} / n. And KL(Q, P) <= (KL(w + u, P) + h(p)) / p with h the entropy of a
+    coin: N(w, v^2) is a mixture of Q and its complement, and a probability of A above p makes this smaller. The
+    constants are ours; the paper's are larger.
 
     >>> tight = neyshabur_2018([1.0] * 10**6, [1.0] * 10**6, 0.0, [1.0], [(1, 1)], 0.05)
     >>> tight.loss, tight.value < 1

@@ -44,7 +44,7 @@ def neyshabur_2019(
     at u_j^0 off: E ||sum_i s_i relu(u_j^0.x_i)|| <= sqrt(K) g_j. What is left is sum_i s_i c_i((u_j - u_j^0).x_i),
     where c_i(t) = relu(t + u_j^0.x_i) - relu(u_j^0.x_i) is a contraction with c_i(0) = 0. Its norm is the root of a
     sum of K squares; by Jensen's inequality and the contraction inequality for squares (Ledoux and Talagrand 1991,
-    Theorem 4.12) its mean is at most sqrt(K) 2 beta_j ||X||_F.
+    Theorem 4.12, number from memory) its mean is at most sqrt(K) 2 beta_j ||X||_F.
 
     Price: every alpha_j and beta_j is one of four radii below the largest of its kind (`radii_below`), the largest
     beta is on the grid of `radius_above`; the largest alpha divided by the margin is the ratio of

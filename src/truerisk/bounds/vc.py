@@ -6,12 +6,12 @@ number of cells. With t questions an example, W weights and degree g there are a
 
     2 (2 e n t g / W)^W        (and never more than 2^(n t))
 
-different answers to n t questions (Warren's theorem in the form of Anthony and Bartlett 1999, Theorem 8.3, for n t >=
-W). The product over all layers bounds the number of different predictions. The argument is that of Bartlett, Harvey,
-Liaw and Mehrabian (2019, "Nearly-tight VC-dimension and pseudodimension bounds for piecewise linear neural networks",
-Theorem 6). It is about polynomials of the weights, so a weight that is used in many places (a convolution) counts
-once, branches and skip connections do no harm, and a maximum over k entries asks k (k-1) / 2 questions.
-"""
+different answers to n t questions (Warren's theorem in the form of Anthony and Bartlett 1999, Theorem 8.3, number from
+memory, for n t >= W). The product over all layers bounds the number of different predictions. The argument is that of
+Bartlett, Harvey, Liaw and Mehrabian (2019, "Nearly-tight VC-dimension and pseudodimension bounds for piecewise linear
+neural networks", Theorem 6). It is about polynomials of the weights, so a weight that is used in many places (a
+convolution) counts once, branches and skip connections do no harm, and a maximum over k entries asks k (k-1) / 2
+questions."""
 
 import math
 from collections.abc import Sequence

@@ -46,8 +46,9 @@ class Measures:
         raise KeyError(f"{name}: {self.skipped.get(name, 'there is no such measure')}")
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain dictionary for each measure."""
-        return [_row(MEASURES[name], value) for name, value in self.values.items()]
+        """One plain dictionary for each measure, then one for each bound (of the family "bound")."""
+        measures = [_row(MEASURES[name], value) for name, value in self.values.items()]
+        return measures + [_bound_row(BOUNDS[name], bound) for name, bound in self.bounds.items()]
 
     @property
     def table(self) -> pandas.DataFrame:
@@ -164,6 +165,13 @@ def _row(entry: Measure, value: Value) -> dict[str, Any]:
         "log10": None if logarithm is None else logarithm / math.log(10),
         **{column: getattr(entry, column) for column in COLUMNS[3:]},
     }
+
+
+def _bound_row(entry: Theorem, bound: Bound) -> dict[str, Any]:
+    shared = {column: getattr(entry, column) for column in ("name", "invariant", "cost", "meaning", "paper")}
+    logarithm = math.log(bound.value) if bound.log is None else bound.log
+    row = {"value": bound.value, "log10": logarithm / math.log(10), "family": "bound", "equation": entry.theorem}
+    return dict.fromkeys(COLUMNS, "") | shared | row
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -87,7 +87,8 @@ def row_sums_root(subject: Subject, delta: float) -> Found:
 @theorem(
     "path-norm-root",
     paper="Gonon, Brisebarre, Riccietti and Gribonval 2024",
-    theorem="Theorem 3.1 with our constants: sqrt(depth) times the sum over paths of |products| over the margin",
+    theorem="Theorem 3.1 (number from memory), our constants: sqrt(depth) times the sum over paths of |products| over "
+    "the margin",
     meaning="How much a network with such a path norm could fit noise; no rescaling of the weights changes it.",
     invariant=True,
     cost="forward",
