@@ -9,11 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 from truerisk.cli import measure as command
-from truerisk.measures import BOUNDS, MEASURES
+from truerisk.data import load
+from truerisk.measures import BOUNDS, MEASURES, Subject
 from truerisk.measures import estimate as estimates
+from truerisk.nets import architecture
+from truerisk.training import fit
 
 NET = """
 import torch
@@ -278,3 +282,22 @@ def test_what_can_not_be_trained_here(run, mine, told, arguments):
     code, out, err = run("measure", *mine, "--quiet", *arguments)
     assert (code, out) == (2, "")
     assert told in err
+
+
+def test_a_training_here_records_all_that_measures_ask_for(run):
+    """The gradients after one epoch by hand: the same network, trained for one epoch of the same plan."""
+    only = ["--only", "gradient-noise-first-epoch", "--model", "mlp:5", "--rows", 20, "--json", "--quiet"]
+    found = values(run("measure", *only)[1])["gradient-noise-first-epoch"]
+    data = load("digits")
+    arch = architecture("mlp:5", data.input_shape, data.classes)
+    plan = command._plan(arch, data, 0)
+    module = arch.build(plan.seed)
+    fit(module, data, plan, after_epoch=lambda epochs: True)
+    subject = Subject(module, data, rows=20, seed=plan.seed)
+    rows = []
+    for x, y in zip(*subject.sample, strict=True):
+        slopes = torch.autograd.grad(F.cross_entropy(module(x[None]), y[None]), list(module.parameters()))
+        rows.append(torch.cat([g.flatten() for g in slopes]).double())
+    gradients = torch.stack(rows)
+    expected = float((gradients - gradients.mean(0)).square().sum(1).mean())
+    assert found == pytest.approx(expected, rel=1e-4)

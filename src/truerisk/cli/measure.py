@@ -142,7 +142,7 @@ def _network(model: str | None, data: Data, options: Options, quiet: bool) -> Ne
     plan = _plan(arch, data, options.seed)
     if not quiet:
         print(f"no --weights: {arch.name} is trained first, for up to {plan.epochs} epochs", file=sys.stderr)
-    return _trained(arch, data, plan, record)
+    return _trained(arch, data, plan, record, options.rows)
 
 
 def _initial(arch: Architecture, init: str) -> nn.Module:
@@ -179,9 +179,11 @@ def _plan(arch: Architecture, data: Data, seed: int) -> Plan:
     return plan if has_recipe(arch.name) else replace(plan, schedule="constant")
 
 
-def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any]) -> Network:
+def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any], rows: int) -> Network:
     import torch
 
+    from truerisk.measures.families.optimization import VARIANCE
+    from truerisk.measures.subject import Subject
     from truerisk.nets import check_network, precision
     from truerisk.training import fit
 
@@ -193,12 +195,21 @@ def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any])
             "yourself and give --weights FILE."
         )
     init = copy.deepcopy(module)
-    history = fit(module, data, plan)
+    noise: dict[str, float] = {}
+
+    def after(epochs: int) -> bool:
+        if epochs == 1:
+            first = Subject(copy.deepcopy(module).cpu(), data, rows=rows, seed=plan.seed)
+            noise[VARIANCE] = sum(first.gradients.variances.values())
+        return False
+
+    history = fit(module, data, plan, after_epoch=after)
     how = (
         f"It was trained here first, on all {len(data):,} examples, for {history.epochs} epochs, from the initial "
         f"weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
     )
-    return Network(arch.name, module, init, _steps(history, data, plan) | record, how, trained_here=True)
+    record = _steps(history, data, plan) | noise | record
+    return Network(arch.name, module, init, record, how, trained_here=True)
 
 
 def _steps(history: History, data: Data, plan: Plan) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,8 +23,9 @@ def fit(
     *,
     label: str = "training",
     checkpoint: Checkpoint | None = None,
+    after_epoch: Callable[[int], bool] | None = None,
 ) -> History:
-    """Train ``module`` in place on ``data`` and leave it in eval mode."""
+    """Train ``module`` in place on ``data`` and leave it in eval mode. ``after_epoch``: see ``run``."""
     X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
     augment = Augment(plan.augment, len(data), plan.seed)
     place = device()
@@ -34,7 +37,8 @@ def fit(
 
     groups = [{"params": [p for p in module.parameters() if p.requires_grad]}]
     history = run(
-        module, groups, loss, len(data), plan, label=label, checkpoint=checkpoint, before_epoch=augment.start_epoch
-    )
+        module, groups, loss, len(data), plan, label=label, checkpoint=checkpoint, before_epoch=augment.start_epoch,
+        after_epoch=after_epoch,
+    )  # fmt: skip
     module.cpu().eval()
     return history
