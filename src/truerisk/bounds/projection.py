@@ -2,7 +2,7 @@ r"""Compression by random projections (Arora, Ge, Neyshabur and Zhang 2018), wit
 
 Each weight matrix A_i is replaced by  B_i = (1/k_i) sum_l a_il M_il  with random-sign matrices M_il that were drawn
 before the data, and a_il = <A_i, M_il>, stored in 64 bits. The numbers a_il and the biases are all that is left of the
-network, so Occam's razor bounds the risk of the *compressed* network g (not that of f, as in the paper):
+network, so Occam's razor bounds the risk of the *compressed* network g (as in the paper, not that of f itself):
 
     risk(g) <= errors(g)/n + sqrt((ln 2 * bits + sum_i ln(k_i (k_i + 1)) + ln(1/delta_1)) / (2n)),
 
@@ -10,7 +10,7 @@ where each k_i, known after training only, is paid for (the sum over all k of 1/
 
 How many numbers are enough for g to be right where f is right with margin m_x? Let z_i be what enters layer i, F_i and
 s_i the Frobenius and the spectral norm of A_i, h_i its rows, N_i its entries, rho_i the Lipschitz constant of what
-follows. With k_i = `projections`(eps_i, eta) every row of B_i - A_i, applied to what enters it in g (which does not
+follows. With ``k_i = projections(eps_i, eta)`` every row of B_i - A_i, applied to what enters it in g (which does not
 depend on M_i), is at most eps_i F_i times its length, but for probability eta = delta_2 / (n sum_i h_i). Rounding to 64
 bits adds at most N_i 2^-53 F_i. With t_i = sqrt(h_i) eps_i + N_i 2^-53 the difference e_i of what leaves layer i obeys
 
