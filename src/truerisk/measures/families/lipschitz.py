@@ -115,7 +115,7 @@ def _matrices(steps: tuple[Layer | Between, ...]) -> list[Tensor]:
     invariant=True,
     cost="gradients",
     settings=(
-        f"at the {STEEP} that seem steepest (along one random output) of {EXAMPLES} examples of the sample; more than "
+        f"at the {STEEP} that seem steepest (along random signs of the outputs) of {EXAMPLES} examples of the sample; more than "
         f"{OUTPUTS} outputs: by {STEPS} power iterations"
     ),
 )
