@@ -115,8 +115,8 @@ def _matrices(steps: tuple[Layer | Between, ...]) -> list[Tensor]:
     invariant=True,
     cost="gradients",
     settings=(
-        f"at the {STEEP} that seem steepest (along random signs of the outputs) of {EXAMPLES} examples of the sample; more than "
-        f"{OUTPUTS} outputs: by {STEPS} power iterations"
+        f"at the {STEEP} that seem steepest (along random signs of the outputs) of {EXAMPLES} examples of the sample; "
+        f"more than {OUTPUTS} outputs: by {STEPS} power iterations"
     ),
 )
 def lipschitz_local(subject: Subject) -> float:
