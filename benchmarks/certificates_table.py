@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.certificates import DELTA
 from truerisk.atomic import write_atomically
 from truerisk.bounds import clopper_pearson
 from truerisk.engine import Grid, Store, stored
 from truerisk.lab.catalogue import load
 
 HERE = Path(__file__).parent
-DELTA = 0.05
 HEAD = """# Certificates
 
 Made by `make certificates` from the records in `records/` (settings and numbers, no weights); running it again computes

@@ -11,7 +11,7 @@ from truerisk.measures.registry import NotDefined
 from truerisk.measures.stability import lengths
 from truerisk.measures.subject import Subject
 from truerisk.measures.theorems import theorem
-from truerisk.nets.evaluate import TIE, margins
+from truerisk.nets.evaluate import TIE, margins, precision
 
 
 @theorem(
@@ -27,7 +27,7 @@ def compression(subject: Subject, delta: float) -> Found:
     chain = links(subject)
     layers = [_projected(link) for link in chain]
     margin, scale = margins(subject.logits, subject.labels)
-    sure = margin - TIE.get(next(subject.module.parameters()).dtype, 1e-2) * scale
+    sure = margin - TIE.get(precision(subject.module), 1e-2) * scale
     if not bool((sure > 0).any()):
         raise NotDefined("no example is right beyond doubt, so there is no answer that compression could keep.")
     found, numbers = arora_2018(sure.numpy(), lengths(subject).entering.numpy(), layers, delta)
