@@ -108,6 +108,30 @@ def test_random_labels_certify_nothing():
     assert truerisk.certify("mlp:16", noise, prior="init", method=METHOD, epochs=20).risk_bound >= 0.9
 
 
+def test_a_higher_price_gives_a_shorter_file_with_more_errors():
+    """The price steers the search alone: the same file would be certified by the same number at any price."""
+    cheap, dear = (
+        truerisk.certify("mlp:16", "digits", prior="init", method=METHOD, epochs=15, options={"price": price})
+        for price in (1.0, 20.0)
+    )
+    assert dear.record["bits"] < 0.8 * cheap.record["bits"]
+    assert dear.empirical_risk > cheap.empirical_risk
+    assert cheap.ledger == dear.ledger
+
+
+@pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf")])
+def test_a_price_that_is_none_is_refused(price):
+    with pytest.raises(TrueriskError, match="price"):
+        truerisk.certify("mlp:16", "digits", method=METHOD, options={"price": price})
+
+
+def test_a_certificate_from_before_there_was_a_price_still_verifies(cert, folder, tmp_path, edit):
+    def without(record):
+        del record["settings"]["options"]["price"]
+
+    assert truerisk.verify(edit(folder, tmp_path, record=without)).risk_bound == cert.risk_bound
+
+
 def test_a_split_is_refused():
     with pytest.raises(TrueriskError, match="sets no data aside"):
         truerisk.certify("mlp:16", "digits", prior="split:0.5", method=METHOD)

@@ -67,7 +67,7 @@ def certify(
       never saw, it is also certified unchanged, by how often it agrees with a certified network.
     * ``tried``: how many configurations (network, prior, seed) were compared on this data, this one
       included. Each gets an equal share of ``delta``. (The built-in networks were chosen with a look at digits,
-      MNIST and Fashion-MNIST; there each of your configurations counts 32 times.)
+      MNIST, Fashion-MNIST and CIFAR-10; there each of your configurations counts 32 times.)
     * ``lr``: the peak learning rate of the network's training (of the prior's and the floor's). ``truerisk.search``
       finds one on rows that never certify.
     * ``device``: where networks are trained, "cpu", "cuda" or "auto". What is certified is computed on the CPU.

@@ -14,7 +14,8 @@ from truerisk.training.recipes import RECIPES, recipe
 
 PAC_BAYES_KL, HOLD_OUT = "pac-bayes-kl", "hold-out"  # the methods that other modules name
 
-# The small built-in networks and prior scales were picked by comparing some on digits, MNIST and Fashion-MNIST.
+# The small built-in networks and prior scales were picked by comparing some on digits, MNIST, Fashion-MNIST and
+# CIFAR-10.
 # Whoever picks must pay (rule 3 of the design): fewer than 32 pairs of network and prior were compared on
 # each, so a certificate of theirs on these data uses one part in 32 of delta. The recipes of the residual networks
 # (``training.recipes``), fewer than 32 too, were compared on rows that the seeds 0, 1 and 2 never certify on when 80 %

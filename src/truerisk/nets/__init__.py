@@ -4,6 +4,7 @@ from truerisk.nets.architecture import BUILTIN, FACTORY, MODULE, Architecture, a
 from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
 from truerisk.nets.classics import CLASSICS, classic, small_alexnet, small_inception
+from truerisk.nets.cosine import cosnet, mirrored_cosnet
 from truerisk.nets.evaluate import count_errors, margins, outputs, precision, predict_labels, wrong_and_close
 from truerisk.nets.fold import fold_batch_norm, unfoldable
 from truerisk.nets.memorizer import memorize, memorize_deep
@@ -22,12 +23,14 @@ __all__ = [
     "check_network",
     "classic",
     "convnet",
+    "cosnet",
     "count_errors",
     "fold_batch_norm",
     "load_weights",
     "margins",
     "memorize",
     "memorize_deep",
+    "mirrored_cosnet",
     "mirrored_resnet",
     "mlp",
     "outputs",

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
+from truerisk.nets.cosine import cosnet, mirrored_cosnet
 from truerisk.nets.residual import mirrored_resnet, resnet
 
 LARGE_IMAGE = 16  # pixels
@@ -66,6 +67,8 @@ def default_name(input_shape: Sequence[int]) -> str:
 KINDS: dict[str, tuple[Callable[[Sequence[int], int, Sequence[int]], nn.Module], tuple[int, ...]]] = {
     "mlp": (mlp, (100,)),
     "convnet": (convnet, (8, 16)),
+    "cosnet": (cosnet, (16, 24, 32)),
+    "mirrored-cosnet": (mirrored_cosnet, (16, 24, 32)),
     "resnet": (resnet, (64, 128, 256)),
     "mirrored-resnet": (mirrored_resnet, (64, 128, 256)),
 }

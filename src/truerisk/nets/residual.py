@@ -70,7 +70,7 @@ class Cosines(nn.Module):
 
     def __init__(self, colours: int) -> None:
         super().__init__()
-        side, colour = _cosines(PATCH), _cosines(colours)
+        side, colour = cosine_basis(PATCH), cosine_basis(colours)
         basis = torch.einsum("ux,vy,wc->uvwcxy", side, side, colour).reshape(-1, colours, PATCH, PATCH)
         self.channels = 2 * len(basis)
         self.weight: Tensor
@@ -121,7 +121,7 @@ class Mirrored(nn.Module):
         return out if self.training else (out + self.inner(x.flip(-1))) / 2
 
 
-def _cosines(n: int) -> Tensor:
+def cosine_basis(n: int) -> Tensor:
     """Rows: the orthonormal cosine basis of n numbers."""
     k = torch.arange(n, dtype=torch.float64)
     basis = torch.cos(math.pi * k[:, None] * (k + 0.5) / n)

@@ -4,8 +4,8 @@ Nothing here knows of certificates. What makes a code worth having is that the l
 Kraft's inequality (`coder`), so that 2^-bits is a prior that was fixed before any data was seen.
 """
 
-from truerisk.certificates.code.compress import compress
+from truerisk.certificates.code.compress import PRICE, compress
 from truerisk.certificates.code.network import bits, decode, encode
 from truerisk.certificates.code.quantize import quantize
 
-__all__ = ["bits", "compress", "decode", "encode", "quantize"]
+__all__ = ["PRICE", "bits", "compress", "decode", "encode", "quantize"]

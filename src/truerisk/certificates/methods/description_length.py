@@ -13,7 +13,9 @@ the code looks like was decided by comparing fewer than 64 variants on MNIST, so
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from torch import nn
 
 from truerisk.bounds import clopper_pearson, description_length
 from truerisk.certificates.case import Case
-from truerisk.certificates.code import bits, compress, decode
+from truerisk.certificates.code import PRICE, bits, compress, decode
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
@@ -54,12 +56,15 @@ class DescriptionLength(Method):
     summary = "a network that fits into a short file, certified by the length of the file"
     usual_prior = "init"
     takes_weights = True
+    options = MappingProxyType({"price": PRICE})
     advice = "More data, a smaller network, or a part set aside (--prior split:0.5 with another method) would help."
 
     def refuse(self, settings: Settings) -> None:
         super().refuse(settings)
         if split_fraction(settings.prior):
             raise TrueriskError("the method description-length sets no data aside: give --prior init with it.")
+        if not 0 <= _price(settings) < math.inf:
+            raise TrueriskError(f"price is {_price(settings)}, but must be 0 or a positive number of nats for a bit.")
 
     def refuse_weights(self, arch: Architecture) -> None:
         refuse_learnt(arch)
@@ -71,7 +76,8 @@ class DescriptionLength(Method):
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         start, data, rows = trainer.fresh().eval(), trainer.data, parts.certify
         given = trainer.arch.given if trainer.settings.given else None  # a module's own weights are not always used
-        code = compress(start, data.X[rows], data.y[rows], trainer.settings.plans["code"], given=given)
+        plan, price = trainer.settings.plans["code"], _price(trainer.settings)
+        code = compress(start, data.X[rows], data.y[rows], plan, given=given, price=price)
         networks = {"network": tested_network(trainer, parts), START: start}
         return Evidence(parts, networks, arrays={CODE: {FILE: torch.from_numpy(np.frombuffer(code, np.uint8).copy())}})
 
@@ -119,6 +125,11 @@ class DescriptionLength(Method):
 
     def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
         return predict_labels(_decoded(evidence), X)
+
+
+def _price(settings: Settings) -> float:
+    """What a bit costs the search. All files are certified at once, so whoever likes may try many and keep one."""
+    return float(settings.options.get("price", PRICE))
 
 
 def _code(evidence: Evidence) -> bytes:

@@ -105,6 +105,13 @@ def certify(
     gamma: Annotated[
         float | None, typer.Option(help="Weight of the step before in recursive's excess loss.", show_default="0.5")
     ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option(
+            help="Nats of training loss, over all examples, that description-length gives for a bit less.",
+            show_default="6",
+        ),
+    ] = None,
     surrogate: Annotated[
         str | None, typer.Option(help="Method of disagreement's certified network.", show_default="hold-out")
     ] = None,
@@ -137,6 +144,7 @@ def certify(
         "rounds": rounds,
         "steps": steps,
         "gamma": gamma,
+        "price": price,
         "surrogate": surrogate,
     }
     options = {
