@@ -333,6 +333,8 @@ class TestBadInput:
             ("rounds", ["--method", "pick-to-learn", "--rounds", "0"]),
             ("steps", ["--method", "recursive", "--steps", "1"]),
             ("gamma", ["--method", "recursive", "--gamma", "1"]),
+            ("price", ["--method", "description-length", "--price", "-1"]),
+            ("option price", ["--price", "3"]),
             ("random", ["--random", "first"]),
             ("scales", ["--scales", "log", "--prior", "init"]),
             ("data-free", ["--scales", "grid"]),
