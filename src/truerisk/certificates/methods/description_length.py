@@ -128,7 +128,7 @@ class DescriptionLength(Method):
 
 
 def _price(settings: Settings) -> float:
-    """What a bit costs the search. All files are certified at once, so whoever likes may try many and keep one."""
+    """What a bit costs the search. All files of one start network are certified at once: trying many prices is free."""
     return float(settings.options.get("price", PRICE))
 
 
