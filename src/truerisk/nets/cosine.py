@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.nets.residual import Mirrored, cosine_basis
+from truerisk.nets.residual import Mirrored, cosine_patches
 
 PATCH, STRIDE, MARGIN = 4, 2, 1  # pixels: the side of a patch, from one to the next, and what is added at the border
 GREY = 0.5  # pixels are numbers from 0 to 1
@@ -32,8 +32,7 @@ def cosnet(input_shape: Sequence[int], classes: int, widths: Sequence[int] = (16
     >>> sum(p.numel() for p in cosnet((3, 32, 32), 10).parameters())
     11538
     """
-    trunk = _trunk(input_shape, widths)
-    return nn.Sequential(*trunk, nn.Linear(widths[-1], classes))
+    return nn.Sequential(*_trunk(input_shape, widths), nn.Linear(widths[-1], classes))
 
 
 def mirrored_cosnet(input_shape: Sequence[int], classes: int, widths: Sequence[int] = (16, 24, 32)) -> nn.Module:
@@ -49,13 +48,11 @@ class Waves(nn.Module):
 
     def __init__(self, colours: int) -> None:
         super().__init__()
-        side, colour = cosine_basis(PATCH), cosine_basis(colours)
-        waves = torch.einsum("ux,vy,wc->uvwcxy", side, side, colour)
         steps = torch.arange(PATCH)
         frequency = (steps[:, None].square() + steps.square()).sqrt()
         hue = torch.where(torch.arange(colours) > 0, COLOUR, 1.0)
         size = (1 + SLOPE * frequency)[..., None] * hue / PATCH
-        weight = (waves * size[..., None, None, None]).reshape(-1, colours, PATCH, PATCH)
+        weight = (cosine_patches(PATCH, colours) * size[..., None, None, None]).reshape(-1, colours, PATCH, PATCH)
         self.channels = len(weight)
         self.weight: Tensor
         self.register_buffer("weight", weight)

@@ -70,8 +70,7 @@ class Cosines(nn.Module):
 
     def __init__(self, colours: int) -> None:
         super().__init__()
-        side, colour = cosine_basis(PATCH), cosine_basis(colours)
-        basis = torch.einsum("ux,vy,wc->uvwcxy", side, side, colour).reshape(-1, colours, PATCH, PATCH)
+        basis = cosine_patches(PATCH, colours).reshape(-1, colours, PATCH, PATCH)
         self.channels = 2 * len(basis)
         self.weight: Tensor
         self.register_buffer("weight", torch.cat([basis, -basis]))
@@ -121,7 +120,13 @@ class Mirrored(nn.Module):
         return out if self.training else (out + self.inner(x.flip(-1))) / 2
 
 
-def cosine_basis(n: int) -> Tensor:
+def cosine_patches(side: int, colours: int) -> Tensor:
+    """The products of cosines of (frequency down, across, over the colours) at (colour, row, column)."""
+    space, colour = _cosines(side), _cosines(colours)
+    return torch.einsum("ux,vy,wc->uvwcxy", space, space, colour)
+
+
+def _cosines(n: int) -> Tensor:
     """Rows: the orthonormal cosine basis of n numbers."""
     k = torch.arange(n, dtype=torch.float64)
     basis = torch.cos(math.pi * k[:, None] * (k + 0.5) / n)
