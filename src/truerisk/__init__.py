@@ -14,7 +14,7 @@ from truerisk._version import __version__
 if TYPE_CHECKING:
     from truerisk.certificates import Certificate, certify, verify
     from truerisk.certificates.search import search
-    from truerisk.errors import TrueriskError, VerificationError
+    from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
     from truerisk.measures import measure
     from truerisk.measures.audit import audit
     from truerisk.nets import fold_batch_norm
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "Certificate": "truerisk.certificates",
     "Gaussian": "truerisk.pacbayes",
+    "NotRepeatedError": "truerisk.errors",
     "TrueriskError": "truerisk.errors",
     "VerificationError": "truerisk.errors",
     "audit": "truerisk.measures.audit",
@@ -40,6 +41,7 @@ _WHERE = {
 __all__ = [
     "Certificate",
     "Gaussian",
+    "NotRepeatedError",
     "TrueriskError",
     "VerificationError",
     "__version__",

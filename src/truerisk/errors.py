@@ -1,4 +1,6 @@
-"""The two ways truerisk says no."""
+"""The three ways truerisk says no."""
+
+from typing import Any
 
 
 class TrueriskError(ValueError):
@@ -6,4 +8,28 @@ class TrueriskError(ValueError):
 
 
 class VerificationError(TrueriskError):
-    """A certificate that does not hold; the command line ends with exit code 1."""
+    """A certificate that ``verify`` contradicts; the command line ends with exit code 1."""
+
+    verdict = "contradicted"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The verdict, for ``--json``."""
+        return {"verdict": self.verdict}
+
+
+class NotRepeatedError(VerificationError):
+    """Training again gave other weights here, so the claim is neither confirmed nor contradicted; exit code 1.
+
+    ``risk_bound`` is the bound that ``verify`` derived from the networks it made itself.
+    """
+
+    verdict = "not repeated here"
+
+    def __init__(self, message: str, risk_bound: float) -> None:
+        super().__init__(message)
+        self.risk_bound = risk_bound
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {**super().told, "risk_bound": self.risk_bound}

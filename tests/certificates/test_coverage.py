@@ -88,7 +88,7 @@ def certified_risk(cert: truerisk.Certificate) -> float:
     if method in ("pac-bayes-kl", "pac-bayes-around", "recursive"):
         return gaussian_risk(evidence.posterior)
     if method == "single-draw":
-        weights = draw(evidence.posterior, derive(cert.record["seed"], "single draw"))
+        weights = draw(evidence.posterior, cert.frozen.seed("single draw"))
         return network_risk(drawn_network(evidence.posterior, weights))
     if method == "progressive":
         blocks = cert.record["progressive"]["blocks"]

@@ -146,10 +146,10 @@ def test_a_stochastic_surrogate_has_new_weights_for_each_input(parts, target, mo
         truerisk.certificates.settings.Settings.from_record(cert.record["settings"]),
     )
     inner, own = method.surrogate(settings)
-    answers = np.concatenate(list(disagreement._answers(inner, own, cert.evidence, parts[1].X[:50], 0)))
+    answers = np.concatenate(list(disagreement._answers(inner, own, cert.frozen, parts[1].X[:50], 0)))
     assert len(answers) == 50
     assert set(sizes) == {1}
-    inner.predict(own, cert.evidence, parts[1].X[:50], 0)
+    inner.predict(own, cert.frozen, parts[1].X[:50], 0)
     assert sizes[-1] > 1, "all at once they would share"
 
 
@@ -183,7 +183,7 @@ def test_untouched_it_holds(made, parts, target):
     cert, folder = made
     result = truerisk.verify(folder, data=parts[0], model=target)
     assert result.risk_bound == cert.risk_bound
-    assert any("never saw the unlabelled inputs" in line for line in result.unchecked)
+    assert any("unlabelled inputs, and that nobody selected them" in line for line in result.unchecked)
     assert truerisk.verify(folder, data=parts[0], model=target, retrain=True).risk_bound == cert.risk_bound
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
 import pytest
 import torch
+from certificates.forging import sealed, settings_of
 
 import truerisk
 from truerisk.bounds import clopper_pearson, progressive, progressive_t
 from truerisk.certificates.methods.progressive import cut
 from truerisk.certificates.settings import Settings
 from truerisk.data import load, random_labels
-from truerisk.errors import TrueriskError, VerificationError
+from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
 
 OPTIONS = {"blocks": 3, "expect": 0.1}
 
@@ -81,19 +83,14 @@ def test_edits_are_caught(cert, tmp_path, edit):
 
 
 def test_a_model_that_saw_its_block_is_found_by_retraining(cert, tmp_path):
-    net = cert.evidence.networks["network-02"]
+    net = copy.deepcopy(cert.evidence.networks["network-02"])
     with torch.no_grad():
         next(net.parameters()).add_(1e-3)
-    try:
-        changed = truerisk.certificates.certificate.complete(
-            cert.record, Settings.from_record(cert.record["settings"]), cert.evidence
-        )
-        truerisk.Certificate(changed, cert.evidence).save(tmp_path)
-        with pytest.raises(VerificationError):
-            truerisk.verify(tmp_path, retrain=True)
-    finally:
-        with torch.no_grad():
-            next(net.parameters()).sub_(1e-3)
+    forged = sealed(settings_of(cert), load("digits"), cert.evidence.having({"network-02": net}))
+    forged.save(tmp_path)
+    assert any("before its block" in line for line in truerisk.verify(tmp_path).unchecked)
+    with pytest.raises(NotRepeatedError, match=r"network-02\.safetensors"):
+        truerisk.verify(tmp_path, retrain=True)
 
 
 def test_the_predictor_draws_models_by_the_size_of_their_blocks(cert):

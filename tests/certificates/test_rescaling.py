@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
 import pytest
 import torch
+from certificates.forging import frozen, settings_of
 from torch import nn
 
 import truerisk
 from truerisk import Gaussian
+from truerisk.certificates.frozen import hashes
 from truerisk.certificates.rescaling import BEST, best_log_scales, rescaled_kl
 from truerisk.data import load
 
@@ -78,14 +80,9 @@ def test_log_scales_that_move_a_running_mean_are_refused(tmp_path):
     forged = {name: torch.full_like(t, 0.2) for name, t in cert.evidence.log_scales.items()}
     with pytest.raises(truerisk.TrueriskError, match=r"fix 2\.running_mean at different values"):
         rescaled_kl(posterior, prior, forged, (1, 8, 8))
-    cert.evidence.arrays["log_scales"] = forged
-    cert.save(tmp_path)
-    record = json.loads((tmp_path / "certificate.json").read_text())
-    from truerisk.certificates.files import sha256
-
-    for name in record["files"]:
-        record["files"][name] = sha256((tmp_path / name).read_bytes())
-    (tmp_path / "certificate.json").write_text(json.dumps(record))
+    evidence = replace(cert.evidence, arrays={**cert.evidence.arrays, "log_scales": forged})
+    made = frozen(settings_of(cert), load("digits"), evidence)
+    truerisk.Certificate({**cert.record, "files": hashes(made.files)}, made).save(tmp_path)
     with pytest.raises(truerisk.VerificationError, match="different values"):
         truerisk.verify(tmp_path, model=batch_norm)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 from dataclasses import dataclass, field
@@ -14,23 +13,14 @@ from torch import Tensor
 
 from truerisk._version import __version__
 from truerisk.atomic import write_atomically
+from truerisk.certificates.checking.reading import FORMAT, read_record, settings_of, stored_architecture
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.files import (
-    CERTIFICATE,
-    decode,
-    encode,
-    read_files,
-    sha256,
-    to_json,
-)
+from truerisk.certificates.files import CERTIFICATE, OTHERS, decode, read_files, to_json
+from truerisk.certificates.frozen import Frozen, digest, hashes
 from truerisk.certificates.methods import METHODS, find_method
 from truerisk.certificates.settings import Settings
 from truerisk.certificates.software import software
-from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import BUILTIN, Architecture, architecture, builtin
-
-FORMAT = 2
-OTHERS = "others"  # the folder of certificates by other methods
+from truerisk.errors import TrueriskError
 
 
 @dataclass(frozen=True)
@@ -41,8 +31,13 @@ class Certificate:
     """
 
     record: dict[str, Any]
-    evidence: Evidence
+    frozen: Frozen = field(repr=False)
     others: tuple[Certificate, ...] = field(default=(), repr=False)  # by other methods, from the least bound up
+
+    @property
+    def evidence(self) -> Evidence:
+        """The split, the networks and the distributions, as the files hold them."""
+        return self.frozen.evidence
 
     @property
     def risk_bound(self) -> float:
@@ -107,7 +102,7 @@ class Certificate:
             raise TrueriskError(f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}.")
         settings = Settings.from_record(self.record["settings"])
         draw_seed = secrets.randbits(63) if seed is None else seed
-        return find_method(settings.method).predict(settings, self.evidence, X, draw_seed)
+        return find_method(settings.method).predict(settings, self.frozen, X, draw_seed)
 
     def save(self, folder: str | Path) -> Path:
         """Write weights, split and ``certificate.json`` (last, so that a certificate is never half there).
@@ -115,14 +110,13 @@ class Certificate:
         Certificates by other methods go to ``others/METHOD/``; older ones that are there are removed.
         """
         folder = Path(folder)
-        files = encode(self.evidence)
         (folder / CERTIFICATE).unlink(missing_ok=True)
         for name in METHODS:
             if (folder / OTHERS / name / CERTIFICATE).is_file():
                 shutil.rmtree(folder / OTHERS / name)
         for other in self.others:
             other.save(folder / OTHERS / other.record["method"])
-        for name, content in files.items():
+        for name, content in self.frozen.files.items():
             write_atomically(folder / name, content)
         write_atomically(folder / CERTIFICATE, to_json(self.record))
         return folder / CERTIFICATE
@@ -131,48 +125,21 @@ class Certificate:
     def load(cls, folder: str | Path, model: object = None) -> Certificate:
         """Read a saved certificate and check its files' hashes; ``verify`` is what checks its numbers."""
         record = read_record(folder)
+        settings = settings_of(record)
         files = read_files(Path(folder), record["files"])
-        return cls(record, decode(files, stored_architecture(record, model).template()))
+        evidence = decode(files, stored_architecture(record, model).template())
+        origins = find_method(settings.method).origins(settings)
+        seed = digest(settings, record["data"]["sha256"], record["files"], origins)
+        return cls(record, Frozen(evidence, files, seed))
 
 
-def complete(record: dict[str, Any], settings: Settings, evidence: Evidence) -> dict[str, Any]:
+def complete(record: dict[str, Any], settings: Settings, frozen: Frozen) -> dict[str, Any]:
     """Add what is not derived from data: settings, hashes of files, versions."""
-    hashes = {name: sha256(content) for name, content in encode(evidence).items()}
-    extra = {"settings": settings.record(), "files": hashes, "software": software(), "version": __version__}
+    extra = {
+        "model": {"name": settings.model, "kind": settings.model_kind},
+        "settings": settings.record(),
+        "files": hashes(frozen.files),
+        "software": software(),
+        "version": __version__,
+    }
     return {"format": FORMAT, **record, **extra}
-
-
-def read_record(folder: str | Path) -> dict[str, Any]:
-    """``certificate.json`` as a dictionary with the fields that every certificate has."""
-    path = Path(folder) / CERTIFICATE
-    if not path.is_file():
-        raise TrueriskError(f"there is no {CERTIFICATE} in {folder}; give the folder that certify wrote.")
-    try:
-        record = json.loads(path.read_bytes())
-    except (ValueError, UnicodeDecodeError) as error:
-        raise VerificationError(f"{path} is not JSON ({error}).") from error
-    if not isinstance(record, dict) or type(record.get("format")) is not int or record["format"] != FORMAT:
-        raise VerificationError(f"{path} is not a truerisk certificate of format {FORMAT}.")
-    missing = [k for k in ("settings", "files", "data", "model", "software") if not isinstance(record.get(k), dict)]
-    if missing:
-        raise VerificationError(f"{path} has no field {', '.join(missing)}.")
-    shape = record["data"].get("input_shape")
-    sizes = [*(shape if isinstance(shape, list) else [None]), record["data"].get("classes")]
-    if not all(type(size) is int and size > 0 for size in sizes):
-        raise VerificationError(f"{path} does not say the shape of the inputs and the number of classes.")
-    return record
-
-
-def stored_architecture(record: dict[str, Any], model: object) -> Architecture:
-    """The architecture a certificate speaks of. Code that only the certificate names is never imported."""
-    shape, classes = record["data"]["input_shape"], record["data"]["classes"]
-    if model is not None:
-        return architecture(model, shape, classes, trust_factory=True)
-    name, kind = str(record["model"].get("name")), record["model"].get("kind")
-    if kind != BUILTIN:
-        raise TrueriskError(
-            f"the certificate is about your own model {name}; give it again (--model file.py:factory), because "
-            "code that only a certificate names is never run."
-        )
-    builtin(name, shape, classes)  # refuses everything that is not a built-in name
-    return architecture(name, shape, classes)

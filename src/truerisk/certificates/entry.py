@@ -21,6 +21,8 @@ from truerisk.certificates.trainer import Fit
 from truerisk.data import Data, load, load_inputs
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights
+from truerisk.nets.evaluate import ROWS
+from truerisk.threads import check_threads, threads_for
 from truerisk.training.device import CPU, training_on
 
 Weights = str | Path | Mapping[str, Tensor]
@@ -48,6 +50,7 @@ def certify(
     trust_factory: bool = False,
     options: dict[str, Any] | None = None,
     device: str = CPU,
+    threads: int | None = None,
     data_dir: str | Path | None = None,
     work: str | Path | None = None,
 ) -> Certificate:
@@ -71,6 +74,8 @@ def certify(
     * ``lr``: the peak learning rate of the network's training (of the prior's and the floor's). ``truerisk.search``
       finds one on rows that never certify.
     * ``device``: where networks are trained, "cpu", "cuda" or "auto". What is certified is computed on the CPU.
+    * ``threads``: how many compute; by default 1 for small networks and 2 for large ones. The same call with the same
+      number gives the same certificate, whatever else the machine is doing.
     * ``work``: a folder for checkpoints; the same call goes on where a killed one was.
 
     >>> cert = certify("mlp:16", "digits", epochs=2)
@@ -78,9 +83,10 @@ def certify(
     True
     """
     check_seed(seed)
+    threads = None if threads is None else check_threads(threads)
     if fresh is not None:
         _refuse_beside_fresh(data, unlabelled, method, predictor)
-        return _certify_fresh(build, load(fresh, data_dir), weights, trained_on, delta, seed, tried, data_dir)
+        return _certify_fresh(build, load(fresh, data_dir), weights, trained_on, delta, seed, tried, threads, data_dir)
     if trained_on is not None:
         raise TrueriskError("trained_on says what fresh examples must not overlap: give fresh data too (--fresh).")
     loaded = load("digits" if data is None else data, data_dir)
@@ -108,6 +114,7 @@ def certify(
         trained=trained,
         unlabelled=None if unlabelled is None else load_inputs(unlabelled, data_dir)[0],
         lr=lr,
+        threads=threads,
     )
     choices = choose(request, method, predictor)
     with training_on(device):
@@ -131,6 +138,7 @@ def _certify_fresh(
     delta: float,
     seed: int,
     tried: int | None,
+    threads: int | None,
     data_dir: str | Path | None,
 ) -> Certificate:
     """Clopper-Pearson on fresh data: exact, and as tight as anything that only counts errors."""
@@ -138,6 +146,7 @@ def _certify_fresh(
     settings = Settings(HOLD_OUT, "none", float(delta), seed, 1 if tried is None else tried, arch.name, arch.kind)
     spend(settings)
     module = _trained_module(arch, weights)
+    settings = replace(settings, threads=threads or threads_for(module, data.X, ROWS))
     parts = leave_out(data, trained_on, data_dir)
     network = check_network(module, data.X[parts.certify], data.classes)
     return finish(settings, data, arch, Evidence(parts, {"network": network}))

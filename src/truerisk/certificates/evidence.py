@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from truerisk.data import Split, shuffle, split
 from truerisk.pacbayes import Gaussian
 from truerisk.seeds import derive
 
+SPLIT = "split"  # the name of its file
 FLOOR_FRACTION = 0.8  # data-free priors: the floor's network trains on this share and is tested on the rest
 
 
@@ -27,6 +29,12 @@ class Evidence:
     networks: dict[str, nn.Module]  # "network" is what the floor tests
     gaussians: dict[str, Gaussian] = field(default_factory=dict)
     arrays: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+
+    def having(self, entries: Mapping[str, nn.Module | Gaussian]) -> Evidence:
+        """The same evidence with other networks or Gaussians under these names."""
+        networks = {name: value for name, value in entries.items() if isinstance(value, nn.Module)}
+        gaussians = {name: value for name, value in entries.items() if isinstance(value, Gaussian)}
+        return replace(self, networks=self.networks | networks, gaussians=self.gaussians | gaussians)
 
     @property
     def network(self) -> nn.Module:

@@ -22,7 +22,8 @@ class Count:
     value: int
     near_ties: int
     trials: int
-    drawn: bool = False  # random draws: other versions of the software may draw other numbers
+    drawn: bool = False  # a random estimate: verify makes one of its own
+    size: int = 1  # of the trials, so many neighbors share one draw
 
 
 def errors_of(network: nn.Module, X: np.ndarray, y: np.ndarray) -> Count:

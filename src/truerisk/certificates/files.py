@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.evidence import SPLIT, Evidence
 from truerisk.data import Split
 from truerisk.errors import VerificationError
 from truerisk.pacbayes import Gaussian
 
 CERTIFICATE = "certificate.json"
-SPLIT, SUFFIX = "split", ".safetensors"
+OTHERS = "others"  # the folder of certificates by other methods
+SUFFIX = ".safetensors"
 
 
 def encode(evidence: Evidence) -> dict[str, bytes]:
@@ -69,6 +71,26 @@ def read_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
             raise VerificationError(f"{name} is not the file that was certified (its sha256 differs).")
         found[name] = content
     return found
+
+
+def relative_gap(one: bytes, other: bytes) -> float:
+    """Largest difference of two files' tensors, over the largest value of each; infinite where they can't be compared.
+
+    >>> a, b = (save_tensors({"w": torch.tensor([1.0, x])}) for x in (2.0, 2.5))
+    >>> relative_gap(a, a), relative_gap(a, b)
+    (0.0, 0.2)
+    """
+    first, second = load_tensors(one), load_tensors(other)
+    if {k: v.shape for k, v in first.items()} != {k: v.shape for k, v in second.items()}:
+        return math.inf
+    return max((_gap(first[name].double(), second[name].double()) for name in first), default=0.0)
+
+
+def _gap(a: Tensor, b: Tensor) -> float:
+    if not a.numel() or torch.equal(a, b):
+        return 0.0
+    gap, scale = float((a - b).abs().max()), float(b.abs().max())
+    return gap / scale if gap >= 0 and scale > 0 else math.inf  # not a number, or nothing to compare with
 
 
 def sha256(content: bytes) -> str:

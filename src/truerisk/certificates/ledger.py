@@ -41,7 +41,7 @@ def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]], meth
     parts = [part for _, part in events]
     if min(parts) <= 0 or sum(parts) > 1:
         raise TrueriskError("the parts of delta must be positive and add up to at most 1.")
-    configuration = (total / tried).quantize(DIGITS, ROUND_DOWN)
+    configuration = exact(paid(delta, tried))
     own = (configuration / methods).quantize(DIGITS, ROUND_DOWN)
     entries = [_entry(event, (own * part).quantize(DIGITS, ROUND_DOWN)) for event, part in events]
     if min(entry["delta"] for entry in entries) <= 0:
@@ -56,6 +56,15 @@ def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]], meth
         others = f"the same for {tried - 1} other configurations that may have been compared on this data"
         entries.append(_entry(others, total - configuration))
     return entries
+
+
+def paid(delta: float, tried: int) -> float:
+    """The part of ``delta`` that one of ``tried`` configurations gets.
+
+    >>> paid(0.05, 32)
+    0.0015625
+    """
+    return float((exact(delta) / tried).quantize(DIGITS, ROUND_DOWN))
 
 
 def share(entries: list[Entry], event: str) -> float:

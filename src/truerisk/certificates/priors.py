@@ -13,6 +13,7 @@ from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
 from truerisk.nets import count_errors
 from truerisk.pacbayes import Gaussian, fan_in_std, find_head, gibbs_risk, plan_draws
+from truerisk.pacbayes.gaussian import trainable
 from truerisk.seeds import derive
 
 ALL, LAST = "all", "last"  # which layers are random
@@ -48,6 +49,13 @@ def freeze_all_but_last(module: nn.Module) -> None:
         raise TrueriskError("the network has no linear layer, so --random last does not apply; use --random all.")
     module.requires_grad_(False)
     linear[-1].requires_grad_(True)
+
+
+def random_weights(settings: Settings, module: nn.Module) -> set[str]:
+    """The names of the weights that a prior of these settings leaves to chance."""
+    if settings.options.get("random", ALL) == LAST:
+        freeze_all_but_last(module)
+    return set(trainable(module))
 
 
 def in_float32(gaussian: Gaussian) -> Gaussian:

@@ -1,32 +1,31 @@
 """From evidence to the numbers and sentences of ``certificate.json``.
 
-``measure`` does the counting, ``assemble`` the arithmetic. Verification runs the same two on the stored
-evidence and compares every field, so there is one place where a certificate is made.
+``measure`` does the counting, ``assemble`` the arithmetic. Verification runs the same two on files and networks of its
+own, so there is one place where a bound is made.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from truerisk.bounds import clopper_pearson
 from truerisk.certificates import sentences
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import FLOOR, Facts
-from truerisk.certificates.ledger import Entry, ledger
+from truerisk.certificates.frozen import Frozen, Seed
+from truerisk.certificates.ledger import Entry, ledger, paid
 from truerisk.certificates.methods import find_method
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
 
+LOSSES = ("zero-one",)  # what counts as wrong
 # What a method need not say: a certificate without a posterior has no KL and no draws.
 NOTHING = {"kl": None, "kl_unrescaled": None, "rescaling": None, "draws": None}
 
 
-def measure(
-    settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None = None, *, redraw: bool = False
-) -> Facts:
-    """Count all that the method counts; draws as ``claimed`` plans them, by default as many as time allows."""
-    return find_method(settings.method).measure(settings, data, evidence, claimed, redraw)
+def measure(settings: Settings, data: Data, frozen: Frozen, seed: Seed | None = None) -> Facts:
+    """Count all that the method counts; ``seed`` is for estimates, by default the one that follows from the files."""
+    return find_method(settings.method).measure(settings, data, frozen, seed or frozen.seed)
 
 
 def spend(settings: Settings) -> list[Entry]:
@@ -37,14 +36,16 @@ def spend(settings: Settings) -> list[Entry]:
 def assemble(settings: Settings, data: Data, evidence: Evidence, facts: Facts) -> dict[str, Any]:
     """Every derived field of the certificate."""
     method, entries, tested = find_method(settings.method), spend(settings), facts.counts[FLOOR]
+    own = paid(settings.delta, settings.tried)  # whoever compares configurations shares delta among their tests as well
     record: dict[str, Any] = {
         "method": settings.method,
         "predictor": method.predictor,
         "delta": settings.delta,
         "n_certify": len(evidence.parts.certify),
         "n_prior": len(evidence.parts.prior),
-        "floor": clopper_pearson(tested.value, tested.trials, settings.delta),
-        "floor_detail": {"errors": tested.value, "n": tested.trials, "what": method.floor(settings)},
+        "losses": list(LOSSES),
+        "floor": clopper_pearson(tested.value, tested.trials, own),
+        "floor_detail": {"errors": tested.value, "n": tested.trials, "delta": own, "what": method.floor(settings)},
         "counts": {name: count.value for name, count in facts.counts.items()},
         "ledger": entries,
         "data": {
@@ -63,15 +64,11 @@ def assemble(settings: Settings, data: Data, evidence: Evidence, facts: Facts) -
     record["assumptions"] += method.assumptions(settings, evidence)
     record["warnings"] = sentences.warnings(record, data, facts.duplicates, method.advice)
     record["sentence"] = sentences.headline(record, method.subject(settings))
+    record["words"] = sentences.VERSION
     return record
 
 
-def differs(claimed: Any, derived: Any) -> bool:
-    """Whether two values of a field disagree by more than float64 rounding."""
-    if isinstance(claimed, dict) and isinstance(derived, dict):
-        return claimed.keys() != derived.keys() or any(differs(claimed[k], derived[k]) for k in derived)
-    if isinstance(claimed, list) and isinstance(derived, list):
-        return len(claimed) != len(derived) or any(map(differs, claimed, derived))
-    if isinstance(derived, float) and isinstance(claimed, int | float) and not isinstance(claimed, bool):
-        return not math.isclose(claimed, derived, rel_tol=1e-12, abs_tol=1e-15)
-    return type(claimed) is not type(derived) or claimed != derived
+def after_tries(settings: Settings, evidence: Evidence, facts: Facts, tries: int) -> float:
+    """The bound if ``tries`` seeds, splits or draws had been tried: with every share of delta divided by that."""
+    entries: list[Entry] = [{**entry, "delta": entry["delta"] / tries} for entry in spend(settings)]
+    return float(find_method(settings.method).derive(settings, evidence, facts, entries)["risk_bound"])

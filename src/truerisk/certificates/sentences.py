@@ -9,6 +9,8 @@ from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split
 from truerisk.nets import FACTORY, MODULE
 
+VERSION = 1  # of the wording. Sentences are for people: verify reads none that were worded by another version.
+
 
 def percent(value: float) -> str:
     """Two significant digits or one decimal, rounded up: a bound must not shrink in print.

@@ -55,6 +55,7 @@ TYPES = {
     "plans": dict,
     "options": dict,
     "given": bool,
+    "threads": int,
 }
 
 
@@ -77,6 +78,7 @@ class Settings:
     options: dict[str, Any] = field(default_factory=dict)  # of the method, as the user set them
     methods: int = 1  # that share this configuration's part of delta, this one included
     given: bool = False  # weights that saw all of the data came with the network, and are used
+    threads: int = 1  # that train and count: sums over more of them round in another order
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -85,7 +87,8 @@ class Settings:
     def from_record(cls, record: dict[str, Any]) -> Settings:
         """The inverse of ``record``; every value must have the type it was written with."""
         wrong = [name for name, kind in TYPES.items() if not isinstance(record.get(name), kind)]
-        wrong += [n for n in ("seed", "tried", "methods") if isinstance(record.get(n), bool)]
+        whole = ("seed", "tried", "methods", "threads")
+        wrong += [n for n in whole if n not in wrong and (isinstance(record[n], bool) or record[n] < (n != "seed"))]
         if wrong:
             raise TrueriskError(f"the settings of the certificate are not readable ({', '.join(wrong)}).")
         try:

@@ -10,13 +10,15 @@ import torch
 from truerisk.training.device import CPU, device
 
 
-def software() -> dict[str, str | int]:
-    """Versions, machine and threads, for the certificate; and where networks were trained, if not on the CPU."""
-    found: dict[str, str | int] = {
+def software() -> dict[str, str]:
+    """Versions and machine, for people who compare certificates; and where networks were trained, if not on the CPU.
+
+    No verdict of ``verify`` depends on them.
+    """
+    found = {
         "torch": str(torch.__version__),
         "numpy": np.__version__,
         "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
     }
     place = str(device())
     return found if place == CPU else found | {"device": place}

@@ -18,6 +18,7 @@ import numpy as np
 
 from truerisk.certificates.certificate import Certificate, complete
 from truerisk.certificates.evidence import Evidence, split_data
+from truerisk.certificates.frozen import freeze
 from truerisk.certificates.methods import METHODS, PREDICTORS, Method, find_method
 from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
 from truerisk.certificates.methods.disagreement import checked_inputs, with_target
@@ -37,6 +38,7 @@ from truerisk.data import Data
 from truerisk.errors import TrueriskError
 from truerisk.nets import FACTORY, Architecture
 from truerisk.pacbayes.objectives import objective as known_objective
+from truerisk.threads import limited, threads_for
 
 ALL = "all"
 # The usual method of each kind of predictor, with examples set aside and without.
@@ -67,6 +69,7 @@ class Request:
     trained: bool = False  # ``arch.given`` holds weights that saw all of ``data``
     unlabelled: np.ndarray | None = None
     lr: float | None = None  # None: as the plans have it
+    threads: int | None = None  # None: chosen by the size of the work
 
     def settings(self, method: Method, prior: str, methods: int = 1) -> Settings:
         """All choices with their defaults filled in, refused here if they can't work."""
@@ -78,6 +81,10 @@ class Request:
             raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
         std = DATA_FREE_STD if std is None and not fraction else std
         before = already_tried(self.arch.name, self.arch.kind, self.data, prior, self.seed)
+        plans = default_plans(
+            self.arch.name, self.data, round(fraction * len(self.data)), self.seed, self.epochs, self.lr
+        )
+        batch = max(plan.batch_size for plan in plans.values())
         settings = Settings(
             method=method.name,
             prior=prior,
@@ -90,12 +97,11 @@ class Request:
             trust_factory=self.trust_factory and self.arch.kind == FACTORY,
             objective=self.objective,
             prior_std=None if std is None else float(std),
-            plans=default_plans(
-                self.arch.name, self.data, round(fraction * len(self.data)), self.seed, self.epochs, self.lr
-            ),
+            plans=plans,
             options=with_layers({**method.options, **self.options}, self.arch.template),
             methods=methods,
             given=self.trained,
+            threads=self.threads or threads_for(self.arch.template(), self.data.X, batch),
         )
         method.refuse(settings)
         spend(settings)  # refuses a delta or a count that makes no sense before anything is trained
@@ -107,7 +113,8 @@ class Request:
         own = replace(self, options=method.takes(self.options))  # all that no method takes was refused before
         settings = own.settings(method, prior, methods)
         trainer = Trainer(settings, self.data, self.arch, self.fit, work)
-        evidence = method.produce(trainer, split_data(settings, len(self.data)))
+        with limited(settings.threads):
+            evidence = method.produce(trainer, split_data(settings, len(self.data)))
         if method.needs_unlabelled:
             assert self.arch.given is not None
             assert self.unlabelled is not None
@@ -144,10 +151,11 @@ def run(request: Request, choices: list[Choice], work: Path | None) -> Certifica
 
 
 def finish(settings: Settings, data: Data, arch: Architecture, evidence: Evidence) -> Certificate:
-    """From evidence to a certificate."""
-    record: dict[str, Any] = assemble(settings, data, evidence, measure(settings, data, evidence))
-    record["model"] = {"name": arch.name, "kind": arch.kind}
-    return Certificate(complete(record, settings, evidence), evidence)
+    """From evidence to a certificate: nothing changes once it is frozen."""
+    with limited(settings.threads):
+        frozen = freeze(settings, data, arch, evidence, find_method(settings.method).origins(settings))
+        record = assemble(settings, data, frozen.evidence, measure(settings, data, frozen))
+    return Certificate(complete(record, settings, frozen), frozen)
 
 
 def _one(request: Request, method: Method, predictor: str | None) -> Choice:

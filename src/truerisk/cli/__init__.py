@@ -16,7 +16,7 @@ def main() -> None:
     try:
         app()
     except VerificationError as error:
-        _say(f"does not hold: {error}")
+        _say(f"{error.verdict}: {error}")
         sys.exit(1)
     except TrueriskError as error:
         _say(f"error: {error}")

@@ -49,18 +49,19 @@ def _write_report(record: dict[str, Any], others: list[dict[str, Any]], out: Pat
         return None
 
 
-def verify(folder: Path, data: str | None, model: str | None, retrain: bool, data_dir: Path | None, json: bool) -> None:
+def verify(folder: Path, data: str | None, model: str | None, options: dict[str, Any], json: bool, quiet: bool) -> None:
     """Verify and print what was checked; a failure leaves as VerificationError."""
     from truerisk.certificates import verify as check
 
+    progress.enable(not quiet)
     try:
-        result = check(folder, data, model, retrain=retrain, data_dir=data_dir)
+        result = check(folder, data, model, **options)
     except VerificationError as error:
         if json:
-            print(json_module.dumps({"holds": False, "problem": str(error)}))
+            print(json_module.dumps({"holds": False, **error.told, "problem": str(error)}))
         raise
     if json:
-        print(json_module.dumps({"holds": True, **vars(result)}))
+        print(json_module.dumps({"holds": True, "verdict": "confirmed", **vars(result)}))
     else:
         show.verification(result)
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from truerisk import words
 from truerisk.certificates.sentences import percent, seen
 
 if TYPE_CHECKING:
@@ -121,15 +122,20 @@ def _ledger(record: dict[str, Any]) -> Table:
 
 
 def verification(result: Verification) -> None:
-    """What holds, what was noticed, what can't be known from here."""
+    """The bound derived here, then what was checked, what was noticed, and what can't be known from here."""
     console = Console(highlight=False)
+    console.print(f"\n[bold]Confirmed: the true risk is at most {words.bound(result.risk_bound, 6)}[/bold]")
+    console.print(f"Derived here; the certificate claims {words.bound(result.claimed, 6)}.\n")
     for line in result.checked:
-        console.print(f"[green]holds[/green]      {escape(line)}")
+        console.print(f"[green]ok[/green]           {escape(line)}")
     for line in result.noticed:
-        console.print(f"[yellow]noticed[/yellow]    {escape(line)}")
+        console.print(f"[yellow]note[/yellow]         {escape(line)}")
     for line in result.unchecked:
-        console.print(f"[dim]unchecked[/dim]  {escape(line)}")
-    console.print(f"\n[bold]The certificate holds: true risk at most {result.risk_bound:.6f}[/bold]")
+        console.print(f"[dim]not checked[/dim]  {escape(line)}")
+    console.print(
+        "\nHad someone tried 1,000,000 seeds, splits or draws in secret and kept the best, the bound would be "
+        f"{words.bound(result.after_tries, 6)}."
+    )
 
 
 def catalogue(rows: list[dict[str, Any]], places: list[str]) -> None:

@@ -16,7 +16,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from truerisk import progress
@@ -24,6 +23,7 @@ from truerisk.engine.key import canonical
 from truerisk.engine.version import fingerprint
 from truerisk.errors import TrueriskError
 from truerisk.seeds import derive, seeded_globals
+from truerisk.threads import limited
 
 Task = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -56,7 +56,7 @@ def call(task: Task, setting: dict[str, Any], code: str) -> Answer:
             prepare = getattr(task, "prepare", None)
             if prepare is not None:  # what runs at import must not use up the task's own random numbers
                 prepare()
-            with _threads(int(setting.get(THREADS, 1))), seeded_globals(derive(0, canonical(setting))), _silence():
+            with limited(int(setting.get(THREADS, 1))), seeded_globals(derive(0, canonical(setting))), _silence():
                 record = _checked(setting, task(dict(setting)))
         except (Exception, SystemExit) as error:
             line = f"{type(error).__name__}: {error}" if not isinstance(error, TrueriskError) else str(error)
@@ -73,30 +73,6 @@ def _checked(setting: dict[str, Any], record: Any) -> dict[str, Any]:
     if both:
         raise TrueriskError(f"the record repeats names of its setting ({', '.join(both)}); choose others.")
     return {name: plain[name] for name in record}  # in its own order
-
-
-@contextmanager
-def _threads(number: int) -> Iterator[None]:
-    """This many threads for torch and for the linear algebra below numpy; the old numbers afterwards."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        with _libraries().limit(limits=number):
-            yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@cache
-def _libraries() -> Any:
-    """The thread pools of this process. Looking for them takes as long as a small task: once is enough."""
-    import numpy as np  # noqa: F401
-    import scipy.linalg  # noqa: F401  its own pool; loaded only by the task, it would escape the limit
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 @contextmanager

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from scipy.special import ndtri
 from torch import Tensor, nn
 
+from truerisk.data.splits import bit_stream
 from truerisk.pacbayes.gaussian import Gaussian, trainable
 from truerisk.seeds import derive
 
@@ -20,9 +22,20 @@ def draw(gaussian: Gaussian, seed: int) -> dict[str, Tensor]:
     """One set of weights in float64, a function of the distribution and the seed."""
     weights = {}
     for name, mean in gaussian.mean.items():
-        noise = np.random.default_rng(derive(seed, name)).standard_normal(tuple(mean.shape))
-        weights[name] = mean + gaussian.std[name] * torch.from_numpy(np.asarray(noise))
+        noise = torch.from_numpy(lasting_normals(derive(seed, name), mean.numel())).reshape(mean.shape)
+        weights[name] = mean + gaussian.std[name] * noise
     return weights
+
+
+def lasting_normals(seed: int, n: int) -> np.ndarray:
+    """n standard normal numbers that stay the same in every version of numpy and torch.
+
+    A kept draw *is* the certified network, so it must come out the same years later. numpy promises that for the raw
+    bits of a bit generator, not for ``standard_normal``: take 52 bits u of each, and the normal quantile of
+    (u + 1/2) / 2^52, which float64 holds exactly.
+    """
+    bits = bit_stream(seed).random_raw(n) >> np.uint64(12)
+    return np.asarray(ndtri((bits.astype(np.float64) + 0.5) * 2.0**-52))
 
 
 def log_ratio(posterior: Gaussian, prior: Gaussian, weights: Mapping[str, Tensor]) -> float:

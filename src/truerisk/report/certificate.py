@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from truerisk.atomic import write_atomically
+from truerisk.certificates.checking.verify import SAFE_SOURCES
 from truerisk.certificates.ledger import exact
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.sentences import percent
 from truerisk.certificates.sentences import seen as what_was_seen
 from truerisk.certificates.settings import HOLD_OUT
-from truerisk.certificates.verification import SAFE_SOURCES
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN
 from truerisk.report.extra import extra

@@ -1,7 +1,8 @@
 """What a method of certifying must say of itself. One file of this folder is one method.
 
-A method trains (``produce``), counts (``measure``) and does arithmetic (``derive``). ``verify`` calls the last two
-again on the stored evidence and compares every number, so there is one place where each number is made.
+A method trains (``produce``), counts (``measure``) and does arithmetic (``derive``). ``verify`` makes again what can be
+made again (``again``), calls the last two on that and on the stored rest, and so gets a bound of its own. Nothing that
+a certificate claims reaches a method.
 """
 
 from __future__ import annotations
@@ -10,19 +11,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from truerisk.certificates.case import Case
-from truerisk.certificates.evidence import Evidence, floor_split
+from truerisk.certificates.evidence import SPLIT, Evidence, floor_split
 from truerisk.certificates.facts import FLOOR, Count, Facts, errors_of
 from truerisk.certificates.ledger import Entry
+from truerisk.certificates.origins import DERIVED, TRAINED, VOUCHED, File
 from truerisk.certificates.settings import Settings, split_fraction
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split, duplicates_across
 from truerisk.errors import TrueriskError
 from truerisk.nets import Architecture, predict_labels
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 STOCHASTIC, SINGLE_DRAW, DETERMINISTIC = "stochastic", "single-draw", "deterministic"
 PREDICTORS = (STOCHASTIC, SINGLE_DRAW, DETERMINISTIC)
@@ -87,15 +91,21 @@ class Method(ABC):
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         """Train everything."""
 
-    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
-        """(needed, optional) names of the evidence's entries, the split aside."""
-        return {"network"}, set()
+    def files(self, settings: Settings) -> dict[str, File]:
+        """The evidence's entries and where each comes from, the split aside."""
+        return {"network": File(TRAINED)}
+
+    def origins(self, settings: Settings) -> dict[str, File]:
+        """``files`` and the split, which is the user's word where a network came trained."""
+        return {SPLIT: File(VOUCHED if settings.prior == "none" else DERIVED), **self.files(settings)}
+
+    def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        """``stored`` with all that is derived made anew, and with ``retrain`` all that was trained as well."""
+        return stored.having({"network": tested_network(trainer, stored.parts)}) if retrain else stored
 
     @abstractmethod
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
-        """Count. ``claimed`` is the record under verification; ``redraw`` asks for other random draws than its."""
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        """Count. ``frozen.seed`` makes a predictor; ``seed`` is for draws that only estimate something."""
 
     @abstractmethod
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
@@ -105,16 +115,13 @@ class Method(ABC):
     def floor(self, settings: Settings) -> str:
         """Which hold-out bound the floor is, in words."""
 
-    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
-        """Check that what saw no certifying example is what seed and prior data give."""
-        if not retrain:
-            case.result.unchecked.append(
-                "that the tested network saw only its own examples: verify --retrain trains it again from the seed"
-            )
-            return
-        with case.threads():
-            again = tested_network(case.trainer(fit), case.evidence.parts)
-        case.compare("tested network", case.evidence.network.state_dict(), again.state_dict())
+    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
+        """What ``verify`` takes on trust unless it trains again."""
+        return ["that the tested network was trained on its own examples only (verify --retrain trains it again)"]
+
+    def vouched(self, settings: Settings, evidence: Evidence) -> list[str]:
+        """What ``verify`` can't check at all: the user's word."""
+        return []
 
     def subject(self, settings: Settings) -> str:
         """Who or what is wrong on so many examples: the beginning of the certificate's sentence."""
@@ -124,9 +131,9 @@ class Method(ABC):
         """What this method takes for granted beyond what all do."""
         return []
 
-    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
         """Labels by exactly the predictor that was certified."""
-        return predict_labels(evidence.network, X)
+        return predict_labels(frozen.evidence.network, X)
 
 
 def tested_network(trainer: Trainer, parts: Split) -> Any:

@@ -16,25 +16,28 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from truerisk.bounds import clopper_pearson, description_length
-from truerisk.certificates.case import Case
 from truerisk.certificates.code import PRICE, bits, compress, decode
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.around import refuse_learnt
 from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_facts, tested_network, usual_floor
+from truerisk.certificates.origins import DERIVED, FREE, File
 from truerisk.certificates.settings import Settings, split_fraction
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import Architecture, predict_labels
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 EVENT = "description length: the certifying examples are misleading about some file"
 OTHERS = "the same for 63 other codes that the authors may have compared"
@@ -81,13 +84,16 @@ class DescriptionLength(Method):
         networks = {"network": tested_network(trainer, parts), START: start}
         return Evidence(parts, networks, arrays={CODE: {FILE: torch.from_numpy(np.frombuffer(code, np.uint8).copy())}})
 
-    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
-        return {"network", START, CODE}, set()
+    def files(self, settings: Settings) -> dict[str, File]:
+        return super().files(settings) | {START: File(DERIVED, predicts=True), CODE: File(FREE, predicts=True)}
 
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
-        facts, rows = floor_facts(settings, data, evidence), evidence.parts.certify
+    def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        """What the decoder knows is always made again."""
+        return super().again(trainer, stored, retrain).having({START: trainer.fresh().eval()})
+
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        evidence, rows = frozen.evidence, frozen.evidence.parts.certify
+        facts = floor_facts(settings, data, evidence)
         counts = {**facts.counts, CODED: errors_of(_decoded(evidence), data.X[rows], data.y[rows])}
         return Facts(counts, facts.duplicates, numbers={"bits": float(bits(_code(evidence)))})
 
@@ -111,20 +117,14 @@ class DescriptionLength(Method):
     def floor(self, settings: Settings) -> str:
         return usual_floor(settings)
 
-    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
-        """What the decoder knows is always made again; the floor's network if ``retrain`` says so."""
-        start = Trainer(case.settings, case.data, case.arch).fresh()
-        case.compare("decoder's initial network", case.evidence.networks[START].state_dict(), start.state_dict())
-        super().origin(case, retrain, fit)
-
     def subject(self, settings: Settings) -> str:
         return DECODED if settings.given else super().subject(settings)
 
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
         return [ASSUMPTION] if settings.given else []
 
-    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
-        return predict_labels(_decoded(evidence), X)
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
+        return predict_labels(_decoded(frozen.evidence), X)
 
 
 def _price(settings: Settings) -> float:

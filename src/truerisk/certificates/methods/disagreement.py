@@ -9,31 +9,33 @@ anew for each prediction draws them anew for each of these inputs, so that the i
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from truerisk.bounds import clopper_pearson, disagreement
-from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.fresh import refuse_overlap
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, STOCHASTIC, Method, Shares
+from truerisk.certificates.origins import VOUCHED, File
 from truerisk.certificates.settings import HOLD_OUT, Settings
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split, row_hashes
 from truerisk.errors import TrueriskError
 from truerisk.nets import predict_labels
 from truerisk.pacbayes.monte_carlo import NORMALS
 from truerisk.seeds import derive
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 EVENT = "Clopper-Pearson: the unlabelled inputs are misleading"
 SHARE = Decimal("0.5")  # of delta, for the disagreement
@@ -86,20 +88,22 @@ class Disagreement(Method):
         inner, own = self.surrogate(trainer.settings)
         return inner.produce(replace(trainer, settings=own), parts)
 
-    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
+    def files(self, settings: Settings) -> dict[str, File]:
+        """Predictions are the target's; the surrogate only bounds them."""
         inner, own = self.surrogate(settings)
-        needed, optional = inner.files(own)
-        return needed | {TARGET, INPUTS}, optional
+        surrogate = {name: replace(file, predicts=False) for name, file in inner.files(own).items()}
+        return surrogate | {TARGET: File(VOUCHED, predicts=True), INPUTS: File(VOUCHED)}
 
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
-        inner, own = self.surrogate(settings)
+    def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        inner, own = self.surrogate(trainer.settings)
+        made = inner.again(replace(trainer, settings=own), stored, retrain)
+        return replace(made, networks=stored.networks | made.networks, arrays=stored.arrays | made.arrays)
+
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        (inner, own), evidence = self.surrogate(settings), frozen.evidence
         X = checked_inputs(evidence.arrays[INPUTS]["X"].numpy(), data)
-        facts = inner.measure(own, data, evidence, claimed, redraw)
-        # The seed was fixed before anything was trained.
-        seed = secrets.randbits(63) if redraw else derive(settings.seed, "disagreement")
-        answers = np.concatenate(list(_answers(inner, own, evidence, X, seed)))
+        facts = inner.measure(own, data, frozen, seed)
+        answers = np.concatenate(list(_answers(inner, own, frozen, X, seed("disagreement"))))
         # Errors of the target if the surrogate's answers were right; a tie or a NaN of the target differs.
         count = replace(errors_of(evidence.networks[TARGET], X, answers), drawn=inner.predictor == STOCHASTIC)
         return replace(facts, counts={**facts.counts, COUNT: count})
@@ -131,10 +135,13 @@ class Disagreement(Method):
     def floor(self, settings: Settings) -> str:
         return "a new network in place of yours, trained on a part of the data and tested on the rest"
 
-    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
-        inner, own = self.surrogate(case.settings)
-        inner.origin(replace(case, settings=own), retrain, fit)
-        case.result.unchecked.append("that the network never saw the unlabelled inputs: that is your word")
+    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
+        inner, own = self.surrogate(settings)
+        return inner.trusted(own, evidence)
+
+    def vouched(self, settings: Settings, evidence: Evidence) -> list[str]:
+        m = len(evidence.arrays[INPUTS]["X"])
+        return [f"that the network never saw the {m:,} unlabelled inputs, and that nobody selected them: your word"]
 
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
         inner, own = self.surrogate(settings)
@@ -145,9 +152,9 @@ class Disagreement(Method):
             "You vouch that the network was not trained, tuned or chosen on these inputs.",
         ]
 
-    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
         """By the network that was given."""
-        return predict_labels(evidence.networks[TARGET], X)
+        return predict_labels(frozen.evidence.networks[TARGET], X)
 
 
 def with_target(evidence: Evidence, target: nn.Module, X: np.ndarray) -> Evidence:
@@ -173,18 +180,18 @@ def checked_inputs(X: np.ndarray, data: Data) -> np.ndarray:
     return X
 
 
-def _answers(inner: Method, own: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+def _answers(inner: Method, own: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> Iterator[np.ndarray]:
     """The surrogate's answers; a stochastic one gets so few inputs at a time that each has weights of its own.
 
     (``plan_draws`` lets inputs share a drawn network only where there are more inputs than it may draw networks.)
     """
     if inner.predictor != STOCHASTIC:
-        yield inner.predict(own, evidence, X, seed)
+        yield inner.predict(own, frozen, X, seed)
         return
-    largest = max((g.size for g in evidence.gaussians.values()), default=1)
+    largest = max((g.size for g in frozen.evidence.gaussians.values()), default=1)
     step = max(1, min(PIECE, NORMALS // largest))
     for start in range(0, len(X), step):
-        yield inner.predict(own, evidence, X[start : start + step], derive(seed, start))
+        yield inner.predict(own, frozen, X[start : start + step], derive(seed, start))
 
 
 def _up_to(bound: float, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerisk.bounds import clopper_pearson
-from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import FLOOR, Facts
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_facts, tested_network
+from truerisk.certificates.origins import TRAINED, VOUCHED, File
 from truerisk.certificates.settings import HOLD_OUT, Settings
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 EVENT = "Clopper-Pearson: the tested examples are misleading"
 
@@ -34,10 +37,14 @@ class HoldOut(Method):
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         return Evidence(parts, {"network": tested_network(trainer, parts)})
 
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
-        return floor_facts(settings, data, evidence)
+    def files(self, settings: Settings) -> dict[str, File]:
+        return {"network": File(VOUCHED if settings.prior == "none" else TRAINED, predicts=True)}
+
+    def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        return stored if trainer.settings.prior == "none" else super().again(trainer, stored, retrain)
+
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        return floor_facts(settings, data, frozen.evidence)
 
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
         count = facts.counts[FLOOR]
@@ -54,12 +61,16 @@ class HoldOut(Method):
         }
 
     def floor(self, settings: Settings) -> str:
+        if settings.methods > 1:
+            return "the same test with the delta of all methods, had no other method been tried"
         return "this certificate is itself the hold-out bound"
 
-    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
-        if case.settings.prior != "none":
-            super().origin(case, retrain, fit)
-            return
-        left = len(case.evidence.parts.prior)
+    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
+        return [] if settings.prior == "none" else super().trusted(settings, evidence)
+
+    def vouched(self, settings: Settings, evidence: Evidence) -> list[str]:
+        if settings.prior != "none":
+            return []
+        left = len(evidence.parts.prior)
         rows = f", and that the {left:,} rows left out were in its training" if left else ""
-        case.result.unchecked.append(f"that the network never saw the fresh examples{rows}: that is your word")
+        return [f"that the network never saw the fresh examples{rows}: that is your word"]

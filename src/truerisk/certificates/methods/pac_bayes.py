@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import nn
 
 from truerisk.bounds import confidence_term, grouped_upper, kl_inverse, mcallester, pac_bayes_kl, quadratic, thiemann
-from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import DRAWS, Count, Facts
 from truerisk.certificates.ledger import Entry, share
@@ -22,22 +21,24 @@ from truerisk.certificates.methods.base import (
     tested_network,
     usual_floor,
 )
+from truerisk.certificates.origins import DERIVED, FREE, TRAINED, File
 from truerisk.certificates.priors import ALL, LAST, make_prior
 from truerisk.certificates.rescaling import best_log_scales, rescaled_kl, rescaled_prior
 from truerisk.certificates.scales import ARRAY, FIXED, divided, scale_layers, scaled_prior, stored
-from truerisk.certificates.settings import PAC_BAYES_KL, Settings
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.settings import PAC_BAYES_KL, Settings, split_fraction
+from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
-from truerisk.errors import TrueriskError, VerificationError
+from truerisk.errors import TrueriskError
 from truerisk.pacbayes import (
-    DrawPlan,
     Gaussian,
     best_layer_scales,
     draw_predictions,
     gibbs_risk,
     with_layer_scales,
 )
-from truerisk.seeds import derive
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 MONTE_CARLO_SHARE = Decimal("0.1")
 ROUNDS = 3  # prior scales and log-scales, each the best for the other
@@ -67,23 +68,22 @@ class PacBayesKL(Method):
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         return train_gaussians(trainer, parts)
 
-    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
-        chosen = {ARRAY} if scale_layers(settings) else set()
-        return {"network", "prior", "posterior"} | chosen, {"log_scales"}
+    def files(self, settings: Settings) -> dict[str, File]:
+        chosen = {ARRAY: File(FREE)} if scale_layers(settings) else {}
+        free = {"posterior": File(FREE, predicts=True), "log_scales": File(FREE, optional=True)}
+        return prior_files(settings) | free | chosen
 
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
-        facts = floor_facts(settings, data, evidence)
-        rows, (prior, posterior) = evidence.parts.certify, both_gaussians(settings, evidence)
-        plan = None if claimed is None else stored_plan(claimed, len(rows))
-        # The seed was fixed before the posterior was trained.
-        seed = secrets.randbits(63) if redraw else derive(settings.seed, "draws")
-        estimate = gibbs_risk(posterior, data.X[rows], data.y[rows], seed, plan)
-        used = estimate.plan
-        drawn = Count(estimate.errors, estimate.near_ties, used.n * used.passes, drawn=True)
+    def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        return prior_again(trainer, stored, retrain)
+
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        evidence, rows = frozen.evidence, frozen.evidence.parts.certify
+        facts, (prior, posterior) = floor_facts(settings, data, evidence), both_gaussians(settings, evidence)
+        estimate = gibbs_risk(posterior, data.X[rows], data.y[rows], seed("draws"))
+        plan = estimate.plan
+        drawn = Count(estimate.errors, estimate.near_ties, plan.n * plan.passes, drawn=True, size=plan.size)
         kl = rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape)
-        return Facts({**facts.counts, DRAWS: drawn}, facts.duplicates, kl, used)
+        return Facts({**facts.counts, DRAWS: drawn}, facts.duplicates, kl, plan)
 
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
         """risk_bound = kl_inverse(upper, (KL + ln(2 sqrt(n) / delta)) / n), where upper contains the draws' error."""
@@ -120,11 +120,11 @@ class PacBayesKL(Method):
     def floor(self, settings: Settings) -> str:
         return usual_floor(settings)
 
-    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
-        check_gaussians(self, case, retrain, fit)
+    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
+        return prior_trusted(settings)
 
-    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
-        return draw_predictions(both_gaussians(settings, evidence)[1], X, seed)
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
+        return draw_predictions(both_gaussians(settings, frozen.evidence)[1], X, seed)
 
 
 def train_gaussians(trainer: Trainer, parts: Split) -> Evidence:
@@ -156,33 +156,22 @@ def both_gaussians(settings: Settings, evidence: Evidence) -> tuple[Gaussian, Ga
     return scaled_prior(settings, evidence), evidence.posterior
 
 
-def check_gaussians(method: Method, case: Case, retrain: bool, fit: Fit | None) -> None:
+def prior_files(settings: Settings) -> dict[str, File]:
+    """The prior, and the network of the floor: a data-free prior is derived, a learnt one was trained."""
+    return {"network": File(TRAINED), "prior": File(TRAINED if split_fraction(settings.prior) else DERIVED)}
+
+
+def prior_again(trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
     """A data-free prior is always made again; a learnt one, and the floor's network, if ``retrain`` says so."""
-    data_free, prior = not len(case.evidence.parts.prior), case.evidence.prior
-    assert prior is not None
-    if data_free or retrain:
-        trainer = case.trainer(fit) if retrain else Trainer(case.settings, case.data, case.arch)
-        with case.threads():
-            case.compare_gaussian("prior", prior, make_prior(trainer, case.evidence.parts))
-    if not retrain:
-        what = "the floor's network" if data_free else "the prior"
-        case.result.unchecked.append(
-            f"that {what} saw only its own examples: verify --retrain trains it again from the seed"
-        )
-    elif data_free:
-        Method.origin(method, case, retrain, fit)
+    parts, made = stored.parts, dict[str, nn.Module | Gaussian]()
+    if retrain or not len(parts.prior):
+        made["prior"] = prior = make_prior(trainer, parts)
+        if retrain:
+            made["network"] = prior.network() if len(parts.prior) else tested_network(trainer, parts)
+    return stored.having(made)
 
 
-def stored_plan(record: dict[str, Any], n: int) -> DrawPlan:
-    """The stored plan of the draws, if it makes sense for n examples."""
-    try:
-        plan = DrawPlan(**record["draws"])
-        sizes = (plan.n, plan.groups, plan.size, plan.passes, plan.chunk)
-        sound = all(type(v) is int and v >= 1 for v in sizes) and plan.n == n
-        sound = sound and plan.groups == -(-n // plan.size) and plan.precision in ("float64", "float32")
-        sound = sound and (plan.size == 1 if plan.layered else plan.chunk == plan.size)
-    except (KeyError, TypeError, AttributeError):
-        sound = False
-    if not sound:
-        raise VerificationError("the plan of the Monte Carlo draws does not fit the certifying examples.")
-    return plan
+def prior_trusted(settings: Settings) -> list[str]:
+    """The words for what ``prior_again`` does not make again."""
+    what = "prior" if split_fraction(settings.prior) else "network of the hold-out baseline"
+    return [f"that the {what} was trained on its own examples only (verify --retrain trains it again)"]

@@ -29,14 +29,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
 from truerisk.bounds import pick_to_learn
-from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Count, Facts
 from truerisk.certificates.ledger import Entry, share
@@ -48,12 +47,16 @@ from truerisk.certificates.methods.base import (
     tested_network,
     usual_floor,
 )
+from truerisk.certificates.origins import TRAINED, File
 from truerisk.certificates.settings import Settings
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split, shuffle
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import check_network, margins, outputs, predict_labels, wrong_and_close
 from truerisk.seeds import derive
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 EVENT = "sample compression: the certifying examples are misleading"
 FINAL, PICKS = "network-final", "picks"  # files
@@ -89,14 +92,15 @@ class PickToLearn(Method):
         picks = {"rows": torch.from_numpy(parts.certify[order]), "rounds": torch.from_numpy(rounds)}
         return Evidence(parts, {"network": tested, FINAL: last}, arrays={PICKS: picks})
 
-    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
-        return {"network", FINAL, PICKS}, set()
+    def files(self, settings: Settings) -> dict[str, File]:
+        return {"network": File(TRAINED), FINAL: File(TRAINED, predicts=True), PICKS: File(TRAINED)}
 
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
+    def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        return self.produce(trainer, stored.parts) if retrain else stored
+
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        evidence, rows = frozen.evidence, frozen.evidence.parts.certify
         facts = floor_facts(settings, data, evidence)
-        rows = evidence.parts.certify
         left = ~np.isin(rows, checked_picks(settings, evidence))
         # All rows, as when they were picked, so that the same rows are computed together.
         logits, labels = outputs(evidence.networks[FINAL], data.X[rows]), torch.from_numpy(data.y[rows])
@@ -132,30 +136,17 @@ class PickToLearn(Method):
             return "the network before the first pick, tested on the certifying examples"
         return usual_floor(settings)
 
-    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
-        stored = checked_picks(case.settings, case.evidence)
-        if not retrain:
-            case.result.unchecked.append(
-                "that the last network saw only the picks and the prior's examples, and that these are the right "
-                "picks: verify --retrain picks and trains again from the seed"
-            )
-            return
-        with case.threads():
-            again = self.produce(case.trainer(fit), case.evidence.parts)
-        if again.arrays[PICKS]["rows"].tolist() != stored.tolist():
-            raise VerificationError(
-                f"the picks are not those that picking again from seed {case.settings.seed} gives; on other hardware "
-                "rounding alone can lead to others, so repeat it where it was made."
-            )
-        case.result.checked.append("the picks are those that the seed and the examples give")
-        for name, what in (("network", "tested network"), (FINAL, "last network")):
-            case.compare(what, case.evidence.networks[name].state_dict(), again.networks[name].state_dict())
+    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
+        return [
+            "that the last network was trained on the picks and the prior's examples only, and that these are the "
+            "right picks (verify --retrain picks and trains again)"
+        ]
 
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
         return ["The order of the examples is a seeded shuffle that has nothing to do with what they show."]
 
-    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
-        return predict_labels(evidence.networks[FINAL], X)
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
+        return predict_labels(frozen.evidence.networks[FINAL], X)
 
 
 def pick(

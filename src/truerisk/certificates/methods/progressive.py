@@ -13,23 +13,26 @@ from __future__ import annotations
 
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
 
 from truerisk.bounds import progressive, progressive_t
-from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import FLOOR, Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares
+from truerisk.certificates.origins import TRAINED, File
 from truerisk.certificates.settings import Settings
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split, duplicates_across
 from truerisk.errors import TrueriskError
 from truerisk.nets import predict_labels
 from truerisk.seeds import derive
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 EVENT = "progressive validation: the tested blocks are misleading"
 PROBE = "probe"
@@ -67,13 +70,15 @@ class Progressive(Method):
             seen = np.concatenate([seen, block])
         return Evidence(parts, networks)
 
-    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
-        return {_name(j) for j in range(1 if _expected(settings) else 0, _blocks(settings) + 1)}, set()
+    def files(self, settings: Settings) -> dict[str, File]:
+        models = range(1 if _expected(settings) else 0, _blocks(settings) + 1)
+        return {_name(j): File(TRAINED, predicts=j > 0) for j in models}
 
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
-        parts = evidence.parts
+    def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        return self.produce(trainer, stored.parts) if retrain else stored
+
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        evidence, parts = frozen.evidence, frozen.evidence.parts
         blocks, first = cut(parts, settings)
         counts = {FLOOR: errors_of(evidence.network, data.X[parts.certify], data.y[parts.certify])}
         if not _expected(settings):
@@ -109,16 +114,8 @@ class Progressive(Method):
     def floor(self, settings: Settings) -> str:
         return "the first model, tested on all certifying examples"
 
-    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
-        if not retrain:
-            case.result.unchecked.append(
-                "that each model saw only the rows before its block: verify --retrain trains them again from the seed"
-            )
-            return
-        with case.threads():
-            again = self.produce(case.trainer(fit), case.evidence.parts)
-        for name, network in again.networks.items():
-            case.compare(name, case.evidence.networks[name].state_dict(), network.state_dict())
+    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
+        return ["that each model was trained on the rows before its block only (verify --retrain trains them again)"]
 
     def subject(self, settings: Settings) -> str:
         return "this predictor, which draws one of its networks for each prediction,"
@@ -126,9 +123,9 @@ class Progressive(Method):
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
         return ["The order of the examples is a seeded shuffle that has nothing to do with what they show."]
 
-    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
         """Each example is answered by a model of its own, drawn with the blocks' sizes as weights."""
-        models = _blocks(settings)
+        models, evidence = _blocks(settings), frozen.evidence
         sizes = np.array([len(b) for b in cut(evidence.parts, settings)[0]])
         chosen = np.random.default_rng(derive(seed, "model")).choice(models, size=len(X), p=sizes / sizes.sum())
         out = np.empty(len(X), dtype=np.int64)

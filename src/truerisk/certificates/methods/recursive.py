@@ -19,31 +19,32 @@ for each mean that was estimated by draws: one in step 1, three in every other s
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from truerisk.bounds import grouped_upper, pac_bayes_kl, recursive_step, split_kl
-from truerisk.certificates.case import Case
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Count, Facts
 from truerisk.certificates.ledger import DIGITS, Entry, share
 from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares, floor_facts, tested_network, usual_floor
-from truerisk.certificates.methods.pac_bayes import check_gaussians, stored_plan
+from truerisk.certificates.methods.pac_bayes import prior_again, prior_files, prior_trusted
+from truerisk.certificates.origins import FREE, TRAINED, File
 from truerisk.certificates.priors import make_prior
 from truerisk.certificates.rescaling import RescaledKL, best_log_scales, rescaled_kl
 from truerisk.certificates.settings import Settings
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
-from truerisk.errors import TrueriskError, VerificationError
+from truerisk.errors import TrueriskError
 from truerisk.pacbayes import DrawPlan, Gaussian, draw_predictions, gibbs_risk
 from truerisk.pacbayes.pairs import gibbs_pairs
-from truerisk.seeds import derive
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 MONTE_CARLO_SHARE = Decimal("0.1")
 LEAST = 10  # examples in a part
@@ -100,24 +101,31 @@ class Recursive(Method):
         gaussians = {_link(t, steps): gaussian for t, gaussian in enumerate(chain)}
         return Evidence(parts, {"network": network}, gaussians, arrays)
 
-    def files(self, settings: Settings) -> tuple[set[str], set[str]]:
+    def files(self, settings: Settings) -> dict[str, File]:
+        """The links are priors of later steps; the last posterior is free."""
         steps = _steps(settings)
-        needed = {"network"} | {_link(t, steps) for t in range(steps + 1)}
-        return needed, {f"log_scales-{t}" for t in range(1, steps + 1)}
+        links = {_link(t, steps): File(TRAINED) for t in range(1, steps)}
+        scales = {f"log_scales-{t}": File(FREE, optional=True) for t in range(1, steps + 1)}
+        return prior_files(settings) | links | {_link(steps, steps): File(FREE, predicts=True)} | scales
 
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
+    def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        made, steps = prior_again(trainer, stored, retrain), _steps(trainer.settings)
+        if not retrain:
+            return made
+        assert made.prior is not None
+        links = train_links(trainer, stored.parts, made.prior, steps - 1)
+        return made.having({_link(t, steps): link for t, link in enumerate(links, start=1)})
+
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        evidence = frozen.evidence
         facts = floor_facts(settings, data, evidence)
         steps, counts = _steps(settings), dict(facts.counts)
         chain = [evidence.gaussians[_link(t, steps)] for t in range(steps + 1)]
         pieces, kls, plans = cut(evidence.parts.certify, steps), [], []
         for t in range(1, steps + 1):
             rows = np.concatenate(pieces[t - 1 :])
-            plan = None if claimed is None else _stored_plan(claimed, t, steps, len(rows))
-            # The seed was fixed before anything was trained.
-            seed = secrets.randbits(63) if redraw else derive(settings.seed, "draws", t)
-            more, plan = _drawn(chain[t], None if t == 1 else chain[t - 1], data.X[rows], data.y[rows], seed, plan)
+            old = None if t == 1 else chain[t - 1]
+            more, plan = _drawn(chain[t], old, data.X[rows], data.y[rows], seed("draws", t))
             counts |= {f"step {t}: {name}": count for name, count in more.items()}
             kls.append(rescaled_kl(chain[t], chain[t - 1], evidence.arrays.get(f"log_scales-{t}"), data.input_shape))
             plans.append(plan)
@@ -153,26 +161,16 @@ class Recursive(Method):
     def floor(self, settings: Settings) -> str:
         return usual_floor(settings)
 
-    def origin(self, case: Case, retrain: bool, fit: Fit | None) -> None:
-        check_gaussians(self, case, retrain, fit)
-        steps, prior = _steps(case.settings), case.evidence.prior
-        assert prior is not None
-        if not retrain:
-            case.result.unchecked.append(
-                "that each posterior which is a prior later on saw no later part: verify --retrain trains them again"
-            )
-            return
-        with case.threads():
-            again = train_links(case.trainer(fit), case.evidence.parts, prior, steps - 1)
-        for t, gaussian in enumerate(again, start=1):  # the last posterior is free
-            case.compare_gaussian(f"posterior of step {t}", case.evidence.gaussians[_link(t, steps)], gaussian)
+    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
+        later = "that no posterior saw a part for which it is a prior later on (verify --retrain trains them again)"
+        return [*prior_trusted(settings), later]
 
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
         return ["The order of the examples is a seeded shuffle that has nothing to do with what they show."]
 
-    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
-        assert evidence.posterior is not None
-        return draw_predictions(evidence.posterior, X, seed)
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
+        assert frozen.evidence.posterior is not None
+        return draw_predictions(frozen.evidence.posterior, X, seed)
 
 
 def cut(rows: np.ndarray, steps: int) -> list[np.ndarray]:
@@ -215,20 +213,21 @@ def chain_bounds(
 
 
 def _drawn(
-    new: Gaussian, old: Gaussian | None, X: np.ndarray, y: np.ndarray, seed: int, plan: DrawPlan | None
+    new: Gaussian, old: Gaussian | None, X: np.ndarray, y: np.ndarray, seed: int
 ) -> tuple[dict[str, Count], DrawPlan]:
     """Errors of networks drawn from ``new``, beside networks drawn from ``old`` if there is one.
 
     What is counted is rare where both are good, and the means of the steps of f follow from it.
     """
     if old is None:
-        single = gibbs_risk(new, X, y, seed, plan)
-        trials = single.plan.n * single.plan.passes
-        return {WRONG: Count(single.errors, single.near_ties, trials, drawn=True)}, single.plan
-    pairs = gibbs_pairs(new, old, X, y, seed, plan)
-    trials = pairs.plan.n * pairs.plan.passes
-    values = {WORSE: pairs.first_only, BETTER: pairs.second_only, BOTH: pairs.both}
-    return {name: Count(value, pairs.near_ties, trials, drawn=True) for name, value in values.items()}, pairs.plan
+        single = gibbs_risk(new, X, y, seed)
+        values, ties, plan = {WRONG: single.errors}, single.near_ties, single.plan
+    else:
+        pairs = gibbs_pairs(new, old, X, y, seed)
+        values = {WORSE: pairs.first_only, BETTER: pairs.second_only, BOTH: pairs.both}
+        ties, plan = pairs.near_ties, pairs.plan
+    trials = plan.n * plan.passes
+    return {name: Count(value, ties, trials, drawn=True, size=plan.size) for name, value in values.items()}, plan
 
 
 def _step(t: int, facts: ChainFacts, entries: list[Entry]) -> dict[str, Any]:
@@ -251,13 +250,6 @@ def _step(t: int, facts: ChainFacts, entries: list[Entry]) -> dict[str, Any]:
         "uppers": [grouped_upper(value, *shape, delta) for value, delta in zip(sums, deltas, strict=True)],
         "draws": plan.record(),
     }
-
-
-def _stored_plan(record: dict[str, Any], t: int, steps: int, n: int) -> DrawPlan:
-    stored = record.get("steps")
-    if not isinstance(stored, list) or len(stored) != steps:
-        raise VerificationError(f"certificate.json must tell of {steps} steps.")
-    return stored_plan(stored[t - 1], n)
 
 
 def _levels(t: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ training errors can be counted. The price: the drawn weights may be unlucky, and
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -24,8 +24,10 @@ from truerisk.certificates.scales import divided
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
 from truerisk.nets import predict_labels
-from truerisk.pacbayes import Gaussian, draw, drawn_network, log_ratio
-from truerisk.seeds import derive
+from truerisk.pacbayes import draw, drawn_network, log_ratio
+
+if TYPE_CHECKING:
+    from truerisk.certificates.frozen import Frozen, Seed
 
 EVENT = "disintegrated PAC-Bayes inequality: the certifying examples, or the one draw, are misleading"
 DRAWN = "drawn network"
@@ -41,12 +43,10 @@ class SingleDraw(PacBayesKL):
     def events(self, settings: Settings) -> Shares:
         return divided(settings, EVENT, Decimal(1))
 
-    def measure(
-        self, settings: Settings, data: Data, evidence: Evidence, claimed: dict[str, Any] | None, redraw: bool
-    ) -> Facts:
-        facts = floor_facts(settings, data, evidence)
-        rows, (prior, posterior) = evidence.parts.certify, both_gaussians(settings, evidence)
-        weights = _drawn(settings, posterior)
+    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+        evidence, rows = frozen.evidence, frozen.evidence.parts.certify
+        facts, (prior, posterior) = floor_facts(settings, data, evidence), both_gaussians(settings, evidence)
+        weights = _drawn(frozen)
         count = errors_of(drawn_network(posterior, weights), data.X[rows], data.y[rows])
         moved = rescaled_prior(prior, evidence.log_scales, data.input_shape)
         return Facts(
@@ -77,12 +77,13 @@ class SingleDraw(PacBayesKL):
             ],
         }
 
-    def predict(self, settings: Settings, evidence: Evidence, X: np.ndarray, seed: int) -> np.ndarray:
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
         """By the one network that was drawn, whatever ``seed``."""
-        posterior = both_gaussians(settings, evidence)[1]
-        return predict_labels(drawn_network(posterior, _drawn(settings, posterior)), X)
+        posterior = both_gaussians(settings, frozen.evidence)[1]
+        return predict_labels(drawn_network(posterior, _drawn(frozen)), X)
 
 
-def _drawn(settings: Settings, posterior: Gaussian) -> dict[str, Tensor]:
-    """The draw: its seed was fixed before the posterior was trained."""
-    return draw(posterior, derive(settings.seed, "single draw"))
+def _drawn(frozen: Frozen) -> dict[str, Tensor]:
+    """The draw. Its seed is a hash of the posterior among others: another posterior gets other noise."""
+    assert frozen.evidence.posterior is not None
+    return draw(frozen.evidence.posterior, frozen.seed("single draw"))

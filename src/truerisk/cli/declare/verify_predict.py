@@ -7,24 +7,29 @@ from typing import Annotated
 
 import typer
 
-from truerisk.cli.options import DataDir, Folder, Json, Model
+from truerisk.cli.options import DataDir, Folder, Json, Model, Quiet
 
 
 def verify(
     folder: Folder,
     data: Annotated[str | None, typer.Option(help="The certified data, if it is your own.", show_default=False)] = None,
     model: Model = None,
-    retrain: Annotated[bool, typer.Option("--retrain", help="Train the prior again from its seed.")] = False,
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train again what was trained before it certified.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="Seed of verify's own draws.", show_default="a secret one")] = None,
     data_dir: DataDir = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Re-derive every number of a certificate; exit code 1 if one does not hold.
+    """Derive a bound from a certificate's files, and compare what the certificate claims with it.
 
-    Example: truerisk verify truerisk-out
+    Exit code 0: confirmed. 1: contradicted, or not repeated here (training again gave other weights).
+    The bound to rely on is the one that verify prints. Example: truerisk verify truerisk-out
     """
     from truerisk.cli import commands
 
-    commands.verify(folder, data, model, retrain, data_dir, json)
+    commands.verify(folder, data, model, {"retrain": retrain, "seed": seed, "data_dir": data_dir}, json, quiet)
 
 
 def predict(

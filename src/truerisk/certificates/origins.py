@@ -1,0 +1,27 @@
+"""Where each file of a certificate comes from, and so what ``verify`` does with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Origin(Enum):
+    """Who decides what is in a file."""
+
+    DERIVED = "derived"  # by seed and architecture alone: verify makes its own and does not read the file
+    TRAINED = "trained"  # on examples that it never certifies: verify reads it, or trains its own (--retrain)
+    FREE = "free"  # any value is allowed, because the bound holds for all of them: verify reads it
+    VOUCHED = "vouched"  # the user's word: verify reads it and says so
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a certificate. Predictions are made from those that say ``predicts``."""
+
+    origin: Origin
+    optional: bool = False
+    predicts: bool = False
+
+
+DERIVED, TRAINED, FREE, VOUCHED = Origin.DERIVED, Origin.TRAINED, Origin.FREE, Origin.VOUCHED

@@ -1,0 +1,71 @@
+"""How many threads compute, chosen by the size of the work and never by what else the machine is doing.
+
+Sums over several threads round in another order than sums over one, so the number of threads is part of what decides
+the last digit of a result. A certificate is made with a fixed number. Small networks get one thread: they gain nothing
+from more, and on a busy machine threads that wait for one another cost ten times what they save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from truerisk.errors import TrueriskError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import nn
+
+LARGE = 50_000_000  # multiplications of one training step from which a second thread pays
+FEW, MORE = 1, 2
+
+
+def threads_for(module: nn.Module, X: np.ndarray, batch: int) -> int:
+    """1 for small networks, 2 for large ones: a function of network, input shape and batch size alone."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from truerisk.nets import precision
+
+    counter = FlopCounterMode(display=False)
+    try:
+        with torch.no_grad(), counter:
+            module(torch.from_numpy(X[:2]).to(precision(module)))
+    except Exception:  # a network that does not run is refused elsewhere, with a sentence of its own
+        return FEW
+    return MORE if counter.get_total_flops() / 4 * batch >= LARGE else FEW  # two examples; a product and a sum are two
+
+
+def check_threads(number: object) -> int:
+    """Refuse what is no number of threads."""
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise TrueriskError(
+            f"threads is {number!r}, but must be an integer of at least 1; leave it out to have it chosen."
+        )
+    return number
+
+
+@contextmanager
+def limited(number: int) -> Iterator[None]:
+    """This many threads for torch and for the linear algebra below numpy; the old numbers afterwards."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        with _libraries().limit(limits=number):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@cache
+def _libraries() -> Any:
+    """The thread pools of this process. Looking for them takes as long as a small task: once is enough."""
+    import numpy as np  # noqa: F401
+    import scipy.linalg  # noqa: F401  its own pool; loaded only by the task, it would escape the limit
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
