@@ -10,13 +10,13 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+from truerisk.report.numbers import shares
 
 import truerisk
 from truerisk.errors import TrueriskError
 from truerisk.report import write_report
 from truerisk.report.certificate import render
 from truerisk.report.figures import FLOOR, INK, ON_PART, PARTS, bound_figure, segments
-from truerisk.report.numbers import shares
 
 EVIL = "<script>alert(1)</script>"
 VOID = {"meta", "link", "br", "hr", "img"}
