@@ -15,7 +15,7 @@ from truerisk.pacbayes import Chain
 from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, FLOOR, INK, PARTS
-from truerisk.words import at_most, nats
+from truerisk.words import at_most, nats, seen
 
 HEIGHT, LOW_HEIGHT = 320, 96  # pixels: of the KL, of the change of the outputs
 LINE_COLOURS = (PARTS[0], PARTS[2])  # of the walks, in the order in which they come
@@ -133,7 +133,8 @@ def _nats(name: str, value: float) -> str:
 
 
 def _saved(chain: Chain, kl: float) -> str:
-    return f"{100 * (1 - kl / chain.original) if chain.original else 0:.0f} %"
+    saved = 1 - kl / chain.original if chain.original else 0.0
+    return f"{seen(100 * saved, 0)} %"
 
 
 def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:
@@ -184,8 +185,8 @@ def _change_panel(alt: Any, walked: Any, at: Any, steps: Sequence[Step]) -> Any:
         scale=alt.Scale(type="log", domain=[SMALLEST, top], nice=False),
         axis=alt.Axis(title=None, values=powers, format="~e", ticks=False),
     )
-    seen = alt.datum.change >= SMALLEST  # an exact 0 has no logarithm
-    moved = walked.transform_filter(seen).mark_point(filled=True, size=16, opacity=1)
+    positive = alt.datum.change >= SMALLEST  # an exact 0 has no logarithm
+    moved = walked.transform_filter(positive).mark_point(filled=True, size=16, opacity=1)
     return moved.encode(x=at, y=change).properties(title=_title(alt, "largest change of an output, relative"))
 
 
