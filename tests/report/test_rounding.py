@@ -1,4 +1,4 @@
-"""No place shows an upper end below what it is: terminal, pages, tables, tooltips; and no code formats one by itself."""
+"""No place shows an upper end below what it is (terminal, pages, tables, tooltips), and no code formats one itself."""
 
 from __future__ import annotations
 
