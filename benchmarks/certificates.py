@@ -28,6 +28,7 @@ from truerisk.engine.key import canonical, key
 from truerisk.lab import Axis, Claim, Experiment, Figure, Outcome, Rows
 from truerisk.seeds import derive
 from truerisk.training.recipes import recipe
+from truerisk.words import bound
 
 DELTA = 0.05
 SEEDS = (0, 1, 2)
@@ -158,7 +159,7 @@ def _best(rows: Rows, data: str, part: str, methods: tuple[str, ...] | None = No
 def at_most(limit: float, data: str, part: str, methods: tuple[str, ...] | None = None):
     def check(rows: Rows) -> Outcome:
         value, method = _best(rows, data, part, methods)
-        return Outcome(value <= limit, f"{value:.4f} on average over seeds ({method})")
+        return Outcome(value <= limit, f"{bound(value)} on average over seeds ({method})")
 
     return check
 
@@ -205,7 +206,7 @@ EXPERIMENT = Experiment(
                 if e["test_error"] is not None
             ],
             x=Axis("test", "test error", percent=True),
-            y=Axis("bound", "certified risk", percent=True),
+            y=Axis("bound", "certified risk", percent=True, bound=True),
             series="method",
             series_title="method",
             mark="points",

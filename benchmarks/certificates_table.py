@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ from truerisk.atomic import write_atomically
 from truerisk.bounds import clopper_pearson
 from truerisk.engine import Grid, Store, stored
 from truerisk.lab.catalogue import load
+from truerisk.words import bound, nats, seen
 
 HERE = Path(__file__).parent
 HEAD = """# Certificates
 
 Made by `make certificates` from the records in `records/` (settings and numbers, no weights); running it again computes
 only what is missing. Every certificate stands alone at delta 0.05 in total, all seeds are shown. A reader who picks the
-smallest number of a row after the fact must pay for the choice, as `certify --method all` does.
+smallest number of a row after the fact must pay for the choice, as `certify --method all` does. Bounds and KLs are
+rounded up, test errors to the nearest.
 
 * **floor**: the hold-out bound (Clopper-Pearson) of the network trained on the prior's rows, tested on the certifying
   rows, at the split that was fixed beforehand; for data-free priors, a network trained on four fifths of the data.
@@ -103,12 +105,12 @@ def _part(everything: list[dict[str, Any]], part: str) -> list[str]:
             data,
             model,
             f"{method} ({group[0]['predictor']})",
-            " ".join(f"{b:.4f}" for b in bounds),
+            " ".join(map(bound, bounds)),
             _spread(bounds),
-            _mean(row["floor"] for row in group),
-            _mean(min(hold_outs(everything, row), default=None) for row in group),
-            _mean(row["test_error"] for row in group),
-            "" if group[0]["kl"] is None else f"{statistics.mean(row['kl'] for row in group):.4g}",
+            _mean(bound, (row["floor"] for row in group)),
+            _mean(bound, (min(hold_outs(everything, row), default=None) for row in group)),
+            _mean(seen, (row["test_error"] for row in group)),
+            _mean(nats, (row["kl"] for row in group)),
         )
         lines.append("| " + " | ".join(cells) + " |")
     return [*lines, ""]
@@ -156,14 +158,14 @@ def _groups(part: list[dict[str, Any]], *names: str) -> Iterable[tuple[tuple[Any
     return ((key, sorted(group, key=lambda r: r["seed"])) for key, group in groups.items())
 
 
-def _mean(values: Iterable[float | None]) -> str:
+def _mean(text: Callable[[float], str], values: Iterable[float | None]) -> str:
     known = [v for v in values if v is not None]
-    return f"{statistics.mean(known):.4f}" if known else ""
+    return text(statistics.mean(known)) if known else ""
 
 
 def _spread(values: list[float]) -> str:
-    """Mean and standard deviation over seeds."""
-    return f"{statistics.mean(values):.4f}" + (f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else "")
+    """Mean (rounded up: of bounds) and standard deviation over seeds."""
+    return bound(statistics.mean(values)) + (f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else "")
 
 
 def _difference(values: list[float]) -> str:

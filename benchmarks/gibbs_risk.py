@@ -22,6 +22,7 @@ from truerisk.data import load
 from truerisk.nets import mlp
 from truerisk.pacbayes import Gaussian, fan_in_std, gibbs_risk, plan_draws
 from truerisk.training import Plan, fit
+from truerisk.words import bound
 
 DELTA = 0.005  # the Monte Carlo share of delta = 0.05
 REPEATS = 3
@@ -61,13 +62,13 @@ def _compare(what: str, posterior: Gaussian, X: np.ndarray, y: np.ndarray, passe
     best = min(ours)
     estimate = gibbs_risk(posterior, X, y, 0, plan)
     spent = f"upper bound at delta {DELTA:g} after the same {n * passes * best:.2g} s: "
-    mine = f"{estimate.upper(DELTA):.4f} ({n * passes:,} trials, error rate {estimate.risk:.4f})"
+    mine = f"{bound(estimate.upper(DELTA))} ({n * passes:,} trials, error rate {estimate.risk:.4f})"
     result = []
     for label, each, cost in (("all examples", n, min(whole)), ("one example", 1, min(single))):
         networks = max(2, round(n * passes * best / cost))
         rates = whole_networks(posterior, X, y, networks, each)
         upper = min(chernoff_upper(rates.mean(), networks, DELTA), empirical_bernstein(rates, DELTA))
-        note = f"{spent}{mine}, theirs {upper:.4f} ({networks:,} networks, error rate {rates.mean():.4f})"
+        note = f"{spent}{mine}, theirs {bound(upper)} ({networks:,} networks, error rate {rates.mean():.4f})"
         opponent = f"whole networks on {label} each, functional_call, float32"
         result.append(Row(f"one trial of the Gibbs risk, {what}", opponent, best, cost, note))
         needed = networks_needed(estimate.risk, float(rates.var(ddof=1)), estimate.upper(DELTA))

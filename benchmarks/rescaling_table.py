@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from truerisk.engine import Grid, Store, stored
 from truerisk.lab.catalogue import load
 from truerisk.lab.rescaling_bounds.columns import COLUMNS
 from truerisk.lab.rescaling_bounds.published import ARCHITECTURES, BEFORE_AFTER, NOISE, noise_name
+from truerisk.words import bound, nats, seen
 
 HERE = Path(__file__).parent
 HEAD = """# What rescaling gives to PAC-Bayes bounds
@@ -20,7 +21,7 @@ Made by `make certificates` from the records in `records/rescaling-bounds` (the 
 lab, scale `paper`). The ten networks of Rouchouse, Gonon, Gribonval and Guedj (2025, arXiv 2509.26149), and their grid
 of noise levels. Four columns: the bound as it is, with the scale of the prior tuned (from a grid of 41, paid for),
 rescaled (free), and both. delta is 0.05 in total; drawn networks and compared priors are paid for. Where several seeds
-were run, each cell is the mean over them ± half of their range.
+were run, each cell is the mean over them ± half of their range. Bounds and KLs are rounded up.
 """
 GUESSES = """What the paper does not say had to be guessed: first weights are torch's own, training is by Adam on all
 examples, pixels lie between 0 and 1, sigma_p = 44 sigma_q (which fits the published bounds before rescaling). Two
@@ -74,7 +75,7 @@ def _recipe(found: list[dict[str, Any]], names: Iterable[str]) -> list[str]:
             lines.append(f"| {name} | 0 |" + " |" * 7)
             continue
         before, after = BEFORE_AFTER[name]
-        cells = [_cell(group, f"{column}_mcallester") for column in COLUMNS]
+        cells = [_cell(bound, group, f"{column}_mcallester", 2) for column in COLUMNS]
         apart = [_mean(group, "original_mcallester") - before, _mean(group, "rescaled_mcallester") - after]
         cells += [f"{before:.2f}", f"{after:.2f}", ", ".join(f"{value:+.2f}" for value in apart)]
         lines.append(f"| {name} | {len(group)} | " + " | ".join(cells) + " |")
@@ -92,9 +93,9 @@ def _trained(found: list[dict[str, Any]]) -> list[str]:
         if not group:
             lines.append(f"| {name} | 0 |" + " |" * 7)
             continue
-        cells = [_cell(group, f"{column}_kl_form", 4) for column in COLUMNS]
-        cells.append(f"{_mean(group, 'original_kl'):,.0f}, {_mean(group, 'rescaled_kl'):,.0f}")
-        cells += [_cell(group, "risk", 4), _cell(group, "test_error", 4)]
+        cells = [_cell(bound, group, f"{column}_kl_form") for column in COLUMNS]
+        cells.append(", ".join(nats(_mean(group, f"{column}_kl")) for column in ("original", "rescaled")))
+        cells += [_cell(seen, group, "risk"), _cell(seen, group, "test_error")]
         lines.append(f"| {name} | {len(group)} | " + " | ".join(cells) + " |")
     return [*lines, ""]
 
@@ -103,9 +104,10 @@ def _mean(group: list[dict[str, Any]], name: str) -> float:
     return statistics.mean(row[name] for row in group)
 
 
-def _cell(group: list[dict[str, Any]], name: str, digits: int = 2) -> str:
+def _cell(rounded: Callable[[float, int], str], group: list[dict[str, Any]], name: str, digits: int = 4) -> str:
+    """Mean and half of the range over seeds."""
     values = [row[name] for row in group]
-    text = f"{statistics.mean(values):.{digits}f}"
+    text = rounded(statistics.mean(values), digits)
     return text if len(values) < 2 else f"{text} ± {(max(values) - min(values)) / 2:.{digits}f}"
 
 

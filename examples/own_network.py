@@ -21,6 +21,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, random_split
 
 import truerisk
+from truerisk.words import bound, delta, nats, seen
 
 
 class Residual(nn.Module):
@@ -64,11 +65,10 @@ def fit(module: nn.Module, dataset: Dataset) -> nn.Module:
 def main() -> None:
     cert = truerisk.certify(build, "digits", fit=fit, seed=0)
     print(cert.sentence)
-    print(
-        f"certificate {cert.risk_bound:.4f}, floor {cert.floor:.4f}, seen {cert.empirical_risk:.4f}, KL {cert.kl:.3g}"
-    )
+    numbers = f"certificate {bound(cert.risk_bound)}, floor {bound(cert.floor)}, seen {seen(cert.empirical_risk)}"
+    print(f"{numbers}, KL {nats(cert.kl)}")  # bounds are rounded up, observed rates to the nearest
     for entry in cert.ledger:
-        print(f"  {entry['delta']:<8g} {entry['event']}")
+        print(f"  {delta(entry['delta']):<10} {entry['event']}")
     for line in cert.assumptions:
         print(f"  - {line}")
     with tempfile.TemporaryDirectory() as folder:

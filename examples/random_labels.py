@@ -15,6 +15,7 @@ from torch import nn
 
 import truerisk
 from truerisk.data import Data, load, random_labels
+from truerisk.words import bound, seen
 
 NETWORK, EPOCHS = "mlp:50", 30
 
@@ -38,14 +39,14 @@ def main() -> None:
     digits = load("digits")
     labels = {"true labels": digits, "random labels": random_labels(digits, seed=0)}
     print(f"{'':24}" + "".join(f"{name:>15}" for name in labels))
-    print(f"{'training error':24}" + "".join(f"{memorize(data):15.3f}" for data in labels.values()))
+    print(f"{'training error':24}" + "".join(f"{seen(memorize(data), 3):>15}" for data in labels.values()))
     settings = [("pac-bayes-kl", "init"), ("pac-bayes-kl", "split:0.5"), ("hold-out", "split:0.5")]
     for method, prior in settings:
         bounds = [
             truerisk.certify(NETWORK, data, prior=prior, method=method, epochs=EPOCHS).risk_bound
             for data in labels.values()
         ]
-        print(f"{f'{method}, {prior}':24}" + "".join(f"{bound:15.3f}" for bound in bounds))
+        print(f"{f'{method}, {prior}':24}" + "".join(f"{bound(each, 3):>15}" for each in bounds))
         assert bounds[1] >= 0.9, "a certificate below chance on random labels is false"
     print("\nOn random labels the true risk of every classifier is 0.900, and no certificate is below it.")
 

@@ -28,6 +28,7 @@ from truerisk.data import Data, load
 from truerisk.pacbayes import gibbs_risk, kl_chain
 from truerisk.report import Step, write_orbit
 from truerisk.symmetry import Symmetry
+from truerisk.words import at_most, nats
 
 POSTERIOR, PRIOR = 0.05, 1.0  # standard deviations
 DRAWS = 1000
@@ -79,8 +80,8 @@ def main(page: str) -> None:
     aside *= there.norm() / aside.norm()
     steps = [step for line in (there, aside) for step in walk(q, p, symmetry, X, there, line)]
     kls, changes = [step.kl for step in steps], [step.change for step in steps]
-    print(f"\nOn the way the KL was between {min(kls):,.0f} and {max(kls):,.0f} nats, and no output changed by more")
-    print(f"than {max(changes):.1e} times the largest one.")
+    print(f"\nOn the way the KL was between {nats(min(kls), down=True)} and {nats(max(kls))} nats, and no output")
+    print(f"changed by more than {at_most(max(changes), 2)} times the largest one.")
 
     facts = {
         "Network": f"64-32-10, one hidden layer with ReLU: {q.size:,} weights, {symmetry.dim} free log-scales",

@@ -27,6 +27,7 @@ from torch import nn
 
 import truerisk
 from truerisk.data import load
+from truerisk.words import bound, seen
 
 
 def build() -> nn.Module:
@@ -57,11 +58,13 @@ def main(folder: Path) -> None:
     cert = truerisk.certify(build, fresh="digits", weights=folder / "network.safetensors", trained_on=rows)
     print(cert.sentence)
     errors, n = cert.record["floor_detail"]["errors"], cert.record["n_certify"]
-    print(f"{errors} errors on {n} fresh examples: seen {cert.empirical_risk:.4f}, certified {cert.risk_bound:.4f}")
+    print(
+        f"{errors} errors on {n} fresh examples: seen {seen(cert.empirical_risk)}, certified {bound(cert.risk_bound)}"
+    )
     for line in cert.assumptions:
         print(f"  - {line}")
     cert.save(folder / "certificate")
-    print(f"verified: at most {truerisk.verify(folder / 'certificate', model=build).risk_bound:.4f}")
+    print(f"verified: at most {bound(truerisk.verify(folder / 'certificate', model=build).risk_bound)}")
 
     try:  # the last five rows given as fresh were trained on as well
         fresh = digits.take(np.concatenate([np.setdiff1d(np.arange(len(digits)), rows), rows[-5:]]))

@@ -106,20 +106,17 @@ def magnitude_percent(value: float) -> str:
 
 
 def nats(value: float, *, down: bool = False) -> str:
-    """A KL, rounded up (``down``: the lower end of a range): one decimal, below 1 two significant digits.
+    """A KL, rounded up (``down``: the lower end of a range): four significant digits, from 1,000 on one decimal.
 
-    >>> nats(1234.51), nats(3.14159), nats(0.25039), nats(0.0), nats(1.21e-9), nats(3.19, down=True)
-    ('1,234.6', '3.2', '0.26', '0', '1.3e-9', '3.1')
+    >>> nats(1234.51), nats(37.9), nats(0.0468412), nats(0.0), nats(1.21001e-9), nats(3.1419, down=True)
+    ('1,234.6', '37.9', '0.04685', '0', '1.211e-9', '3.141')
     """
     if not math.isfinite(value):
         return _no_number(value)
     number, rounding = exact(value), ROUND_FLOOR if down else ROUND_CEILING
-    if abs(number) >= PLAIN[1]:
-        return _scientific(_to_digits(number, DIGITS, rounding), DIGITS)
-    if abs(number) >= 1:
+    if 10 ** (DIGITS - 1) <= abs(number) < PLAIN[1]:
         return f"{_to_step(number, Decimal('0.1'), rounding):,f}"
-    short = _to_digits(number, 2, rounding)
-    return _scientific(short, 2) if 0 < abs(short) < PLAIN[0] else f"{short.normalize():f}"
+    return _of_any_size(number, rounding)
 
 
 def at_most(value: float, digits: int = 1) -> str:
@@ -143,11 +140,11 @@ def at_least(value: float, digits: int = 1) -> str:
 def delta(value: float) -> str:
     """A failure probability: all its digits, or seven rounded up if there are more.
 
-    >>> delta(0.05), delta(0.0015625), delta(0.016666666666666), delta(1e-9)
-    ('0.05', '0.0015625', '0.01666667', '1e-9')
+    >>> delta(0.05), delta(0.00015625), delta(0.016666666666666), delta(1e-9)
+    ('0.05', '0.00015625', '0.01666667', '1e-9')
     """
     number = _to_digits(exact(value), 7, ROUND_CEILING).normalize()
-    if 0 < number < PLAIN[0]:
+    if 0 < number < Decimal("1e-4"):
         return _scientific(number, len(number.as_tuple().digits))
     return f"{number:f}"
 

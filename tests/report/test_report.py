@@ -16,7 +16,6 @@ from truerisk.errors import TrueriskError
 from truerisk.report import write_report
 from truerisk.report.certificate import render
 from truerisk.report.figures import FLOOR, INK, ON_PART, PARTS, bound_figure, segments
-from truerisk.report.numbers import shares
 
 EVIL = "<script>alert(1)</script>"
 VOID = {"meta", "link", "br", "hr", "img"}
@@ -98,10 +97,10 @@ def test_numbers_for_people(pac_bayes):
     assert "Certificate 7.7 %" in text
     assert "Floor 5.2 %" in text
     assert "Seen 3.9 %" in text
-    assert "KL(posterior, prior) 12.3 nats" in text
+    assert "KL(posterior, prior) 12.35 nats" in text
     assert "KL before rescaling 1,234.6 nats" in text
     assert "30,766 wrong answers out of 795,600" in text
-    assert "Together, the certificate 7.62 %" in text
+    assert "Together, the certificate (rounded up) 7.7 %" in text
     assert "McAllester 11.5 %" in text
     assert "Thiemann 100 % (says nothing)" in text
     assert "same event" in text
@@ -218,11 +217,17 @@ def test_extreme_breakdowns_are_drawn(pac_bayes, values):
     assert "NaN" not in render(pac_bayes)
 
 
-def test_printed_parts_add_up():
-    parts, total = shares([0.123456, 0.000001, 0.0222249, 0.00333])
-    numbers = [Decimal(part.removesuffix(" %")) for part in parts]
-    assert sum(numbers) == Decimal(total.removesuffix(" %"))
-    assert Decimal(total.removesuffix(" %")) / 100 >= Decimal("0.1490119")
+def test_the_parts_on_the_page_add_up_to_the_certificate_on_the_page(record):
+    """The table below the figure, its total, the card above and the figure's own labels say the same number."""
+    page = render(record)
+    table = page[page.index("Part of the certificate") :].split("</table>")[0]
+    *parts, total = [Decimal(cell) for cell in re.findall(r">([\d.]+) %</td>", table)]
+    assert len(parts) == len(record["breakdown"])
+    assert min(parts) >= 0
+    assert sum(parts) == total >= 100 * Decimal(repr(record["risk_bound"]))
+    assert f"Certificate {total} %" in words(page)
+    assert f"certificate: {total} %" in page
+    assert f"Seen {parts[0]} %" in words(page)  # the first part is what was observed
 
 
 def test_every_colour_of_the_figure_follows_the_theme():
@@ -249,7 +254,7 @@ def test_other_methods_get_a_table(pac_bayes, hold_out):
     assert "All methods" not in render(pac_bayes)
     page = render(pac_bayes, [hold_out])
     table = page[page.index('id="methods"') :].split("</table>")[0]
-    assert [name in table for name in ("pac-bayes-kl", "hold-out", "7.7 %", "5.8 %", "12.3")] == [True] * 5
+    assert [name in table for name in ("pac-bayes-kl", "hold-out", "7.7 %", "5.8 %", "12.35")] == [True] * 5
 
 
 def test_blocks_log_ratio_bits_and_disagreement_are_shown(hold_out):

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from truerisk import words
 from truerisk.certificates.contest import Entrant, Field, contest, free_rows, shortened
 from truerisk.certificates.curve import Curve, Prediction, best_split, predict_floors
 from truerisk.certificates.methods import find_method
@@ -94,7 +95,7 @@ class Search:
         best, floor = self.winner, best_split(self.predictions).floor
         return (
             f"{self.sentence}\n{best.model} with learning rate {best.lr:g}: {best.errors:,} of {best.n:,} validating "
-            f"rows wrong; {self.prior}: predicted floor {floor:.4f}\n{self.command}"
+            f"rows wrong; {self.prior}: predicted floor {words.bound(floor)}\n{self.command}"
         )
 
 

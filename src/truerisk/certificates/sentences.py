@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split
 from truerisk.nets import FACTORY, MODULE
+from truerisk.words import bound_percent as percent
 
 VERSION = 1  # of the wording. Sentences are for people: verify reads none that were worded by another version.
 
 
-def percent(value: float) -> str:
-    """Two significant digits or one decimal, rounded up: a bound must not shrink in print.
-
-    >>> percent(0.07101), percent(0.0012301), percent(1.0)
-    ('7.2 %', '0.13 %', '100 %')
-    """
-    number = 100 * Decimal(repr(value))
-    step = Decimal("0.01") if number < 1 else Decimal("0.1") if number < 100 else Decimal(1)
-    return f"{number.quantize(step, ROUND_CEILING)} %"
-
-
 def headline(record: dict[str, Any], who: str) -> str:
     """The certificate in one sentence; ``who`` is what it is about."""
-    sure = f"{100 * (1 - record['delta']):.10g} %"
+    sure = f"{confidence(record['delta'])} %"
     if record["risk_bound"] >= 1:
         return f"Vacuous: nothing below 100 % can be certified for {who.rstrip(',')} with {sure} confidence."
     return f"With {sure} confidence, {who} is wrong on at most {percent(record['risk_bound'])} of unseen examples."
@@ -40,6 +29,9 @@ def seen(record: dict[str, Any]) -> str:
         return f"error rate of the models on the blocks that they were tested on, {n:,} examples"
     if "compression" in record:
         return "error rate of the network on the certifying examples that were not picked"
+    if "steps" in record:
+        last = f"{record['steps'][-1]['n']:,} examples of the last step"
+        return f"error rate of networks drawn from the last posterior, on the {last}"
     if record["draws"] is not None:
         return f"error rate of drawn networks on the {n:,} certifying examples"
     who = "the drawn network" if record["predictor"] == "single-draw" else "the network"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from truerisk import progress
+from truerisk import progress, words
 from truerisk.atomic import write_atomically
 from truerisk.cli import show
 from truerisk.errors import TrueriskError, VerificationError
@@ -86,7 +86,7 @@ def predict(
         write_atomically(out, text.encode())
         print(f"{len(labels):,} labels are in {out}", file=sys.stderr)
     if rate is not None:
-        print(f"error rate on these {len(labels):,} labelled examples: {rate:.4f}", file=sys.stderr)
+        print(f"error rate on these {len(labels):,} labelled examples: {words.seen(rate)}", file=sys.stderr)
 
 
 def data_list(data_dir: Path | None, json: bool) -> None:

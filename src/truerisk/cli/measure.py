@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truerisk import progress
+from truerisk import progress, words
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
 
@@ -259,7 +259,7 @@ def _facts(network: Network, data: Data, found: Measures, options: Options) -> d
         "Data": f"{data.name}: {len(data):,} examples, {data.classes} classes",
         "Sample": f"{min(options.rows, len(data)):,} examples, for what takes gradients or many passes",
         "Seed": str(options.seed),
-        "delta": f"{options.delta:g}: the probability with which each single bound may fail",
+        "delta": f"{words.delta(options.delta)}: the probability with which each single bound may fail",
         "Precision": "float64, for the audit" if options.times else "the network's own; weights are read in float64",
         "Counts": f"{len(found.values)} measures, {len(found.bounds)} bounds, {len(found.skipped)} skipped",
     }

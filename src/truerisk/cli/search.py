@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from truerisk import progress
+from truerisk import progress, words
 from truerisk.errors import TrueriskError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _candidates(found: Search) -> Table:
     for c in sorted(found.candidates, key=lambda c: (c is not found.winner, -c.epochs, c.errors)):
         wrong = "diverged" if c.errors == n else f"{c.errors:,}"
         style = "bold" if c is found.winner else None
-        table.add_row(escape(c.model), f"{c.lr:g}", f"{c.epochs:,}", wrong, f"{c.errors / n:.4f}", style=style)
+        table.add_row(escape(c.model), f"{c.lr:g}", f"{c.epochs:,}", wrong, words.seen(c.errors / n), style=style)
     return table
 
 
@@ -85,7 +85,7 @@ def _splits(found: Search) -> Table:
         table.add_column(column, justify="right")
     for p in found.predictions:
         style = "bold" if p.prior == found.prior else None
-        numbers = (f"{p.n_prior:,}", f"{p.n_certify:,}", f"{p.error:.4f}", f"{p.floor:.4f}")
+        numbers = (f"{p.n_prior:,}", f"{p.n_certify:,}", words.seen(p.error), words.bound(p.floor))
         table.add_row(p.prior, *numbers, style=style)
     return table
 

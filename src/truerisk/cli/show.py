@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from truerisk import words
-from truerisk.certificates.sentences import percent, seen
+from truerisk.certificates.sentences import seen
 
 if TYPE_CHECKING:
     from truerisk.certificates import Verification
@@ -41,21 +41,18 @@ def _numbers(record: dict[str, Any]) -> Table:
     table.add_column(justify="right")
     table.add_column()
     floor = record["floor_detail"]
-    table.add_row(
-        "certificate",
-        f"{record['risk_bound']:.4f}",
-        f"at most {percent(record['risk_bound'])} wrong on unseen data",
-    )
-    table.add_row("floor", f"{record['floor']:.4f}", f"the hold-out bound: {escape(floor['what'])}")
-    table.add_row("seen", f"{record['empirical_risk']:.4f}", seen(record))
+    certified = f"at most {words.bound_percent(record['risk_bound'])} wrong on unseen data"
+    table.add_row("certificate", words.bound(record["risk_bound"]), certified)
+    table.add_row("floor", words.bound(record["floor"]), f"the hold-out bound: {escape(floor['what'])}")
+    table.add_row("seen", words.seen(record["empirical_risk"]), seen(record))
     for name, value, meaning in _own(record):
         table.add_row(name, value, meaning)
     if record["kl"] is not None:
         meaning = "nats between posterior and prior: what the network learnt from the certifying examples"
-        table.add_row("KL", f"{record['kl']:.4g}", meaning)
+        table.add_row("KL", words.nats(record["kl"]), meaning)
         if record["rescaling"] is not None:
-            table.add_row("", f"{record['kl_unrescaled']:.4g}", f"before {_moved(record['rescaling'])}")
-    table.add_row("delta", f"{record['delta']:g}", "the probability with which the certificate may be wrong")
+            table.add_row("", words.nats(record["kl_unrescaled"]), f"before {_moved(record['rescaling'])}")
+    table.add_row("delta", words.delta(record["delta"]), "the probability with which the certificate may be wrong")
     return table
 
 
@@ -64,20 +61,20 @@ def _own(record: dict[str, Any]) -> list[tuple[str, str, str]]:
     rows = []
     if "log_ratio" in record:
         meaning = "nats: how much likelier the drawn weights are under the posterior than under the prior"
-        rows.append(("log ratio", f"{record['log_ratio']:.4g}", meaning))
+        rows.append(("log ratio", words.nats(record["log_ratio"]), meaning))
     for i, block in enumerate(record.get("progressive", {}).get("blocks", []), start=1):
         meaning = (
             f"{block['errors']:,} wrong out of {block['n']:,}: model {i} on the block that came after its training"
         )
-        rows.append(("blocks" if i == 1 else "", f"{block['errors'] / block['n']:.4f}", meaning))
+        rows.append(("blocks" if i == 1 else "", words.seen(block["errors"] / block["n"]), meaning))
     if "bits" in record:
         rows.append(("bits", f"{record['bits']:,}", "the length of the file that the network fits into"))
     if "disagreement" in record:
         found = record["disagreement"]
         meaning = f"certified for the surrogate, a new network, by {found['surrogate']}"
-        rows.append(("surrogate", f"{found['surrogate_bound']:.4f}", meaning))
+        rows.append(("surrogate", words.bound(found["surrogate_bound"]), meaning))
         meaning = f"bound on the disagreement: {found['disagreements']:,} of {found['unlabelled']:,} unlabelled inputs"
-        rows.append(("differs", f"{found['upper']:.4f}", meaning))
+        rows.append(("differs", words.bound(found["upper"]), meaning))
     return rows
 
 
@@ -91,18 +88,18 @@ def _methods(records: list[dict[str, Any]]) -> Table:
     for column in ("certificate", "seen", "KL", "floor"):
         table.add_column(column, justify="right")
     for record in records:
-        kl = "" if record["kl"] is None else f"{record['kl']:.4g}"
-        numbers = (f"{record[name]:.4f}" for name in ("risk_bound", "empirical_risk"))
-        table.add_row(escape(record["method"]), record["predictor"], *numbers, kl, f"{record['floor']:.4f}")
+        kl = "" if record["kl"] is None else words.nats(record["kl"])
+        numbers = (words.bound(record["risk_bound"]), words.seen(record["empirical_risk"]), kl)
+        table.add_row(escape(record["method"]), record["predictor"], *numbers, words.bound(record["floor"]))
     return table
 
 
 def _moved(rescaling: dict[str, Any]) -> str:
     """How the KL was rescaled, with what tuning the prior's width would have done beside it."""
-    tuned, both = rescaling["tuned_scale"], rescaling["both"]
+    tuned, both = words.nats(rescaling["tuned_scale"]), words.nats(rescaling["both"])
     return (
         f"rescaling {rescaling['free_log_scales']:,} channels (by tuning the prior's width, which is not free: "
-        f"{tuned:.4g}; by both: {both:.4g})"
+        f"{tuned}; by both: {both})"
     )
 
 
@@ -117,7 +114,7 @@ def _ledger(record: dict[str, Any]) -> Table:
     table.add_column(justify="right")
     table.add_column()
     for entry in record["ledger"]:
-        table.add_row(f"{entry['delta']:.7g}", escape(entry["event"]))
+        table.add_row(words.delta(entry["delta"]), escape(entry["event"]))
     return table
 
 

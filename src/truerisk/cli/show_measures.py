@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from truerisk import words
 from truerisk.measures import BOUNDS, MEASURES, Measures
 from truerisk.measures.audit import Audit, Moved
 from truerisk.measures.registry import COSTS, NEEDS
@@ -25,8 +26,8 @@ def measures(found: Measures, how: str, delta: float, layers: bool, out: Path, r
     if found.bounds:
         console.print(_bounds(found))
         console.print(
-            f"\nEach bound alone is right with probability {1 - delta:g}, whatever the network, if the examples are "
-            "independent draws. The smallest of several, picked afterwards, is not."
+            f"\nEach bound alone is right with probability {words.confidence(delta)}, whatever the network, if the "
+            "examples are independent draws. The smallest of several, picked afterwards, is not."
         )
     _skipped(console, found.skipped)
     _files(console, out, report)
@@ -56,7 +57,8 @@ def _bounds(found: Measures) -> Table:
     for bound in sorted(found.bounds.values(), key=lambda bound: bound.orders if bound.vacuous else bound.value - 1):
         style = "" if bound.vacuous else "green"
         source = f"{bound.paper}, {bound.theorem}"
-        table.add_row(escape(bound.name), quantity(bound.value, bound.log), verdict(bound), escape(source), style=style)
+        value = words.magnitude(bound.value, bound.log)
+        table.add_row(escape(bound.name), value, verdict(bound), escape(source), style=style)
     return table
 
 
@@ -67,13 +69,15 @@ def audit(found: Audit, how: str, out: Path, report: Path | None) -> None:
     again = "once" if found.times == 1 else f"{found.times} times"
     console.print(
         f"Rescaled {again}: {found.channels:,} channels, each by a factor exp(u), u ~ N(0, {found.std:g}^2). No output "
-        f"changed by more than {found.change:.1g} of the largest one: all of this is one and the same function.\n"
+        f"changed by more than {words.at_most(found.change)} of the largest one: all of this is one and the same "
+        "function.\n"
     )
     table = _table("measure or bound", "before", "declared", "verdict")
     for family, members in by_family(found.moves.values()).items():
         table.add_row(f"[bold]{escape(family)}[/bold]")
         for moved in members:
-            table.add_row(escape(moved.name), quantity(moved.value), *_declared(moved))
+            value = words.magnitude(moved.value) if moved.kind == "bound" else quantity(moved.value)
+            table.add_row(escape(moved.name), value, *_declared(moved))
     console.print(table)
     stayed = len(found.moves) - len(found.fooled)
     console.print(

@@ -19,6 +19,7 @@ class Axis:
     percent: bool = False  # fractions shown as percentages
     ordinal: bool = False  # separate values in order of appearance, not a continuous scale
     zero: bool = False  # the axis starts at 0 (bars always do)
+    bound: bool = False  # upper bounds: tooltips round them up
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Figure:
 
     `series` is the field that colours and whose legend can be clicked, `facet` the field of which each value gets
     a small panel of its own. `low` and `high` are fields of an interval around `y`, drawn as a band or a bar.
-    A heat map colours by `series`, which is then a number. Rows whose y is None are left out.
+    A heat map colours by `series`, which is then a number. Rows whose y is None are left out. `observed` are series
+    that were measured, on an axis of bounds: their tooltips round to the nearest.
     """
 
     name: str  # of a downloaded file: letters, digits and hyphens
@@ -51,6 +53,7 @@ class Figure:
     low: str | None = None
     high: str | None = None
     rules: Sequence[Rule] = ()
+    observed: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
 from truerisk.pacbayes.scale import tuned_scale
 from truerisk.pacbayes.tightening import tighten
 from truerisk.symmetry import Symmetry
+from truerisk.words import nats
 
 ROUNDS = 30  # of Brent's method; it takes five or six
 SETTLED = 1e-6  # of the logarithm of a width: what it changes in the KL is of second order
@@ -39,14 +40,14 @@ class Chain:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.original:14,.2f}  original",
-            f"{self.tuned_scale:14,.2f}  with the prior's width tuned (to be paid for)",
-            f"{self.rescaled:14,.2f}  optimally rescaled",
-            f"{self.both:14,.2f}  both",
+            f"{nats(self.original):>14}  original",
+            f"{nats(self.tuned_scale):>14}  with the prior's width tuned (to be paid for)",
+            f"{nats(self.rescaled):>14}  optimally rescaled",
+            f"{nats(self.both):>14}  both",
         ]
         if self.lifted is not None:
             error = f"+- {self.lifted.standard_error:.2g}, {self.lifted.draws:,} draws"
-            lines.append(f"{self.lifted.value:14,.2f}  exact KL of the lifts ({error})")
+            lines.append(f"{nats(self.lifted.value, down=True):>14}  exact KL of the lifts ({error})")
         return "KL(posterior, prior) in nats\n" + "\n".join(lines)
 
 

@@ -17,6 +17,7 @@ from truerisk.pacbayes.gaussian import ROUNDING, Gaussian, Sums, is_zero, kl_fro
 from truerisk.symmetry import Symmetry
 from truerisk.symmetry.solver import minimize
 from truerisk.symmetry.statistics import assemble
+from truerisk.words import at_most, nats
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,10 @@ class Tightened:
 
     def __str__(self) -> str:
         saved = 1 - self.kl_after / self.kl_before if self.kl_before else 0.0
-        proof = "a local optimum" if self.gap is None else f"at most {self.gap:.1e} above the smallest on the orbit"
-        return f"KL {self.kl_before:,.1f} -> {self.kl_after:,.1f} nats ({saved:.0%} less), {proof}"
+        proof = (
+            "a local optimum" if self.gap is None else f"at most {at_most(self.gap, 2)} above the smallest on the orbit"
+        )
+        return f"KL {nats(self.kl_before)} -> {nats(self.kl_after)} nats ({saved:.0%} less), {proof}"
 
 
 def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance: float = 1e-10) -> Tightened:

@@ -9,16 +9,14 @@ from typing import Any
 
 from truerisk.atomic import write_atomically
 from truerisk.certificates.checking.verify import SAFE_SOURCES
-from truerisk.certificates.ledger import exact
 from truerisk.certificates.methods import METHODS
-from truerisk.certificates.sentences import percent
 from truerisk.certificates.sentences import seen as what_was_seen
 from truerisk.certificates.settings import HOLD_OUT
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN
 from truerisk.report.extra import extra
 from truerisk.report.figures import bound_figure, segments
-from truerisk.report.numbers import decimal, nats, observed, shares
+from truerisk.words import bound_percent, decimal, exact, nats, seen_percent
 
 WIDE, NARROW = 780, 320  # pixels: the figure is drawn twice, so that its letters keep their size on a phone
 
@@ -94,7 +92,7 @@ def render(record: dict[str, Any], others: Sequence[dict[str, Any]] = ()) -> str
     if missing:
         raise TrueriskError(f"the record is not a whole certificate: it has no {', '.join(missing)}.")
     environment = templates()
-    environment.filters |= {"percent": percent, "observed": observed, "decimal": decimal}
+    environment.filters["decimal"] = decimal
     page: str = environment.get_template("certificate.html.j2").render(
         record=record,
         cards=_cards(record),
@@ -136,19 +134,19 @@ def _cards(record: dict[str, Any]) -> list[dict[str, str]]:
             f"out of {answers:,}. An observation, not a bound."
         )
     return [
-        {"name": "Certificate", "value": percent(record["risk_bound"]), "meaning": certificate},
+        {"name": "Certificate", "value": bound_percent(record["risk_bound"]), "meaning": certificate},
         {
             "name": "Floor",
-            "value": percent(record["floor"]),
+            "value": bound_percent(record["floor"]),
             "meaning": f"{instead} ({floor['errors']:,} wrong out of {floor['n']:,}).",
         },
-        {"name": "Seen", "value": observed(record["empirical_risk"]), "meaning": seen},
+        {"name": "Seen", "value": seen_percent(record["empirical_risk"]), "meaning": seen},
     ]
 
 
 def _figure(record: dict[str, Any]) -> dict[str, Any]:
     parts = segments(record)
-    _, total = shares(entry["value"] for entry in record["breakdown"])
+    total = bound_percent(record["risk_bound"])
     listed = "; ".join(f"{row['part']} {row['label']}" for row in parts)
     bound, floor = record["risk_bound"], record["floor"]
     if record["method"] == HOLD_OUT:
@@ -161,7 +159,7 @@ def _figure(record: dict[str, Any]) -> dict[str, Any]:
         "wide": bound_figure(record, WIDE),
         "narrow": bound_figure(record, NARROW),
         "alternative": f"Two bars on one axis of risk. The certificate, {total}, is made of: {listed}. "
-        f"The floor is {percent(floor)}.",
+        f"The floor is {bound_percent(floor)}.",
         "parts": parts,
         "total": total,
         "verdict": verdict,
@@ -179,10 +177,10 @@ def _methods(records: list[dict[str, Any]]) -> list[dict[str, str]]:
         {
             "method": record["method"],
             "predictor": record["predictor"],
-            "bound": percent(record["risk_bound"]),
-            "seen": observed(record["empirical_risk"]),
+            "bound": bound_percent(record["risk_bound"]),
+            "seen": seen_percent(record["empirical_risk"]),
             "kl": "" if record["kl"] is None else nats(record["kl"]),
-            "floor": percent(record["floor"]),
+            "floor": bound_percent(record["floor"]),
         }
         for record in records
     ]
@@ -192,7 +190,7 @@ def _blocks(record: dict[str, Any]) -> list[dict[str, str]]:
     """Progressive validation: what each model was tested on."""
     tested = record.get("progressive", {}).get("blocks", [])
     return [
-        {"model": str(i), "n": f"{b['n']:,}", "errors": f"{b['errors']:,}", "rate": observed(b["errors"] / b["n"])}
+        {"model": str(i), "n": f"{b['n']:,}", "errors": f"{b['errors']:,}", "rate": seen_percent(b["errors"] / b["n"])}
         for i, b in enumerate(tested, start=1)
     ]
 
@@ -203,7 +201,7 @@ def _forms(record: dict[str, Any]) -> list[dict[str, str]]:
     if not others:
         return []
     rows = [("kl (the certificate)", record["risk_bound"]), *others.items()]
-    return [{"name": name, "value": percent(v), "note": "says nothing" if v >= 1 else ""} for name, v in rows]
+    return [{"name": name, "value": bound_percent(v), "note": "says nothing" if v >= 1 else ""} for name, v in rows]
 
 
 def _rescaling(record: dict[str, Any]) -> dict[str, Any] | None:
@@ -250,7 +248,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("KL(posterior, prior)", f"{nats(record['kl'])} nats"))
         rows.append(("KL before rescaling", f"{nats(before)} nats"))
     if "log_ratio" in record:
-        rows.append(("Log density ratio of the draw", f"{record['log_ratio']:,.1f} nats"))
+        rows.append(("Log density ratio of the draw", f"{nats(record['log_ratio'])} nats"))
     if "bits" in record:
         rows.append(("Length of the file", f"{record['bits']:,} bits"))
     rows += _disagreement(record)
@@ -277,8 +275,8 @@ def _disagreement(record: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     counted = f"{found['disagreements']:,} of {found['unlabelled']:,}"
     return [
-        ("Surrogate", f"a new network, certified at {percent(found['surrogate_bound'])} by {found['surrogate']}"),
-        ("Disagreements", f"{counted} unlabelled inputs, so at most {percent(found['upper'])}"),
+        ("Surrogate", f"a new network, certified at {bound_percent(found['surrogate_bound'])} by {found['surrogate']}"),
+        ("Disagreements", f"{counted} unlabelled inputs, so at most {bound_percent(found['upper'])}"),
     ]
 
 

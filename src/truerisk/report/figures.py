@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from truerisk.certificates.sentences import percent
 from truerisk.report.extra import extra
-from truerisk.report.numbers import shares
+from truerisk.words import bound_percent, shares
 
 # The page's style sheet replaces these fills by its own, for light and for dark paper; alone they suit both.
 PARTS = ("#3b76b0", "#b7791f", "#3f8f8a", "#c2543f")
@@ -39,7 +38,7 @@ AXES = {
 
 def segments(record: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of the bound in order, each from where the last one ends; the last one ends at the bound."""
-    labels, _ = shares(entry["value"] for entry in record["breakdown"])
+    labels = shares([entry["value"] for entry in record["breakdown"]], record["risk_bound"])
     rows: list[dict[str, Any]] = []
     end = 0.0
     for i, (entry, label) in enumerate(zip(record["breakdown"], labels, strict=True)):
@@ -64,8 +63,8 @@ def bound_figure(record: dict[str, Any], width: int) -> str:
     bars = [{**row, "y": TITLE_HEIGHT} for row in parts] + [{**floor, "y": second + TITLE_HEIGHT}]
     bars = [{**row, "bottom": row["y"] + BAR_HEIGHT, "middle": (row["start"] + row["end"]) / 2} for row in bars]
     titles = [
-        {"text": f"certificate: {percent(record['risk_bound'])}", "y": 0},
-        {"text": f"floor: {percent(record['floor'])}", "y": second},
+        {"text": f"certificate: {bound_percent(record['risk_bound'])}", "y": 0},
+        {"text": f"floor: {bound_percent(record['floor'])}", "y": second},
     ]
     axis = alt.Axis(
         title="risk",

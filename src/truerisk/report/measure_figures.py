@@ -13,6 +13,7 @@ from truerisk.measures.theorems import Bound
 from truerisk.measures.words import quantity
 from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, INK, PARTS
+from truerisk.words import magnitude
 
 WRONG, RIGHT = PARTS[3], PARTS[0]
 VACUOUS, USEFUL = PARTS[3], PARTS[2]
@@ -109,7 +110,7 @@ def _bound_row(bound: Bound, place: int) -> dict[str, Any]:
         "top": top,
         "bottom": top + BAR,
         "middle": top + BAR / 2,
-        "value": quantity(bound.value, bound.log),
+        "value": magnitude(bound.value, bound.log),
         "fill": VACUOUS if bound.vacuous else USEFUL,
     }
 

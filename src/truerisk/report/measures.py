@@ -18,6 +18,7 @@ from truerisk.measures.theorems import Bound
 from truerisk.measures.words import by_family, by_reason, quantity, verdict
 from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.measure_figures import bounds_figure, layers_figure, margins_figure
+from truerisk.words import at_most, magnitude
 
 LAYERED = 4  # measures that are shown layer by layer, of different families
 SPECTRAL, PATH = "over spectral complexity", "over path norm"  # how margins are normalized
@@ -109,7 +110,7 @@ def _bounds(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
         return None
     bounds = sorted(found.bounds.values(), key=_size)
     useful = [bound for bound in bounds if not bound.vacuous]
-    best = f"the smallest is {quantity(bounds[0].value, bounds[0].log)} ({bounds[0].name})"
+    best = f"the smallest is {magnitude(bounds[0].value, bounds[0].log)} ({bounds[0].name})"
     return {
         "wide": bounds_figure(bounds, WIDE),
         "narrow": bounds_figure(bounds, NARROW),
@@ -119,7 +120,7 @@ def _bounds(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
         "rows": [
             {
                 "name": bound.name,
-                "value": quantity(bound.value, bound.log),
+                "value": magnitude(bound.value, bound.log),
                 "verdict": verdict(bound),
                 "meaning": bound.meaning,
                 "source": f"{bound.paper}, {bound.theorem}",
@@ -177,6 +178,6 @@ def _audit(audit: Audit) -> dict[str, str]:
         "times": "once" if audit.times == 1 else f"{audit.times} times",
         "channels": f"{audit.channels:,}",
         "std": f"{audit.std:g}",
-        "change": f"{audit.change:.1g}",
+        "change": at_most(audit.change),
         "wrong": ", ".join(audit.wrongly_declared),
     }

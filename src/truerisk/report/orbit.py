@@ -6,7 +6,6 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from truerisk.pacbayes import Chain
 from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, FLOOR, INK, PARTS
-from truerisk.report.numbers import nats
+from truerisk.words import at_most, nats, seen
 
 HEIGHT, LOW_HEIGHT = 320, 96  # pixels: of the KL, of the change of the outputs
 LINE_COLOURS = (PARTS[0], PARTS[2])  # of the walks, in the order in which they come
 LABEL_HEIGHT = 16
+LIFTED = "lifted"
 EDGE = 0.06  # of the KL's axis: room below the smallest number
 BEYOND = 0.45  # and above the original: how much of a steep walk is shown
 SMALLEST, LARGEST = 1e-17, 1e-12  # relative changes: the axis holds these at least
@@ -84,8 +84,8 @@ def _check(steps: Sequence[Step], chain: Chain) -> None:
 
 
 def _figure(steps: Sequence[Step], chain: Chain) -> dict[str, Any]:
-    largest = _at_most(max(step.change for step in steps))
-    low, high = (nats(pick(step.kl for step in steps)) for pick in (min, max))
+    largest = at_most(max(step.change for step in steps))
+    low, high = nats(min(step.kl for step in steps), down=True), nats(max(step.kl for step in steps))
     lines = list(dict.fromkeys(step.line for step in steps))
     return {
         "wide": orbit_figure(steps, chain, WIDE),
@@ -123,12 +123,18 @@ def _chain(chain: Chain) -> list[dict[str, str]]:
             f"how much is left. A mean over {chain.lifted.draws:,} draws with a standard error of "
             f"{chain.lifted.standard_error:.2g}, so it enters no certificate."
         )
-        rows.append(("Lifted", chain.lifted.value, meaning))
-    return [{"name": name, "value": nats(value), "meaning": meaning} for name, value, meaning in rows]
+        rows.append((LIFTED.capitalize(), chain.lifted.value, meaning))
+    return [{"name": name, "value": _nats(name, value), "meaning": meaning} for name, value, meaning in rows]
+
+
+def _nats(name: str, value: float) -> str:
+    """Rounded up, but the lifted KL down: no rescaling gets below it."""
+    return nats(value, down=name.lower() == LIFTED)
 
 
 def _saved(chain: Chain, kl: float) -> str:
-    return f"{100 * (1 - kl / chain.original) if chain.original else 0:.0f} %"
+    saved = 1 - kl / chain.original if chain.original else 0.0
+    return f"{seen(100 * saved, 0)} %"
 
 
 def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:
@@ -179,8 +185,8 @@ def _change_panel(alt: Any, walked: Any, at: Any, steps: Sequence[Step]) -> Any:
         scale=alt.Scale(type="log", domain=[SMALLEST, top], nice=False),
         axis=alt.Axis(title=None, values=powers, format="~e", ticks=False),
     )
-    seen = alt.datum.change >= SMALLEST  # an exact 0 has no logarithm
-    moved = walked.transform_filter(seen).mark_point(filled=True, size=16, opacity=1)
+    positive = alt.datum.change >= SMALLEST  # an exact 0 has no logarithm
+    moved = walked.transform_filter(positive).mark_point(filled=True, size=16, opacity=1)
     return moved.encode(x=at, y=change).properties(title=_title(alt, "largest change of an output, relative"))
 
 
@@ -199,7 +205,7 @@ def _kl_range(steps: Sequence[Step], chain: Chain) -> tuple[float, float]:
 
 def _named(chain: Chain) -> list[tuple[str, float, str]]:
     """The members of the chain: name, value, colour."""
-    lifted = [] if chain.lifted is None else [("lifted", chain.lifted.value, FLOOR)]
+    lifted = [] if chain.lifted is None else [(LIFTED, chain.lifted.value, FLOOR)]
     return [
         ("as trained", chain.original, INK),
         ("width tuned", chain.tuned_scale, PARTS[1]),
@@ -215,16 +221,6 @@ def _levels(chain: Chain, low: float, high: float) -> list[dict[str, Any]]:
     apart = LABEL_HEIGHT * (high - low) / HEIGHT
     for name, value, colour in sorted(_named(chain), key=lambda level: level[1]):
         free = max(value, free)
-        rows.append({"kl": value, "colour": colour, "label": f"{name} {nats(value)}", "label_at": free})
+        rows.append({"kl": value, "colour": colour, "label": f"{name} {_nats(name, value)}", "label_at": free})
         free += apart
     return rows
-
-
-def _at_most(value: float) -> str:
-    """One significant digit, rounded up.
-
-    >>> _at_most(4.01e-16), _at_most(0.0)
-    ('5e-16', '0')
-    """
-    number = Decimal(value)
-    return f"{number.quantize(Decimal(1).scaleb(number.adjusted()), ROUND_CEILING):.0e}" if value else "0"

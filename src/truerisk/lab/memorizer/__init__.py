@@ -11,6 +11,7 @@ from truerisk.lab.figure import percent
 from truerisk.lab.memorizer.figures import figures
 from truerisk.lab.memorizer.runs import task
 from truerisk.lab.rows import Rows
+from truerisk.words import at_least, at_most
 
 THEOREM = "Zhang et al. 2017, Theorem 1"
 LABELS = ("true", "random", "real numbers")
@@ -71,7 +72,7 @@ def _up_to(rows: Rows, largest: int) -> Rows:
 def _fits(rows: Rows) -> Outcome:
     some = _up_to(_shallow(rows, precision="float64"), 1000)
     worst, n = some.max("max_error"), max(some.column("n"))
-    return Outcome(worst < 1e-6, f"an error of at most {worst:.1e} in {len(some)} networks (n up to {n})")
+    return Outcome(worst < 1e-6, f"an error of at most {at_most(worst, 2)} in {len(some)} networks (n up to {n})")
 
 
 def _counts(rows: Rows) -> Outcome:
@@ -93,7 +94,7 @@ def _depth(rows: Rows) -> Outcome:
     light = all(row["weights"] <= 4 * row["n"] + row["inputs"] + 5 * row["layers"] for row in deep)
     k = max(row["layers"] for row in deep)
     widest = max(row["width"] for row in deep if row["layers"] == k)
-    measured = f"an error of at most {worst:.1e}; {widest} units wide with {k} layers"
+    measured = f"an error of at most {at_most(worst, 2)}; {widest} units wide with {k} layers"
     return Outcome(worst < 1e-6 and narrow and light, measured)
 
 
@@ -104,7 +105,7 @@ def _all(rows: Rows) -> list[dict[str, Any]]:
 
 def _single(rows: Rows) -> Outcome:
     least = _shallow(rows, precision="float32", n=1000).min("max_error")
-    return Outcome(least >= 1e-3, f"an error of at least {least:.1e} in float32 (n = 1000)")
+    return Outcome(least >= 1e-3, f"an error of at least {at_least(least, 2)} in float32 (n = 1000)")
 
 
 def _no_learning(rows: Rows) -> Outcome:

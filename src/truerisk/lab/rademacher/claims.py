@@ -11,6 +11,7 @@ from truerisk.lab.rademacher.figures import largest_shattered
 from truerisk.lab.rademacher.shattering import cover
 from truerisk.lab.rademacher.signs import proven_complexity, risk_bound
 from truerisk.lab.rows import Rows
+from truerisk.words import lower
 
 ZHANG = "Zhang et al. 2017"
 
@@ -30,7 +31,7 @@ def _says_nothing(rows: Rows) -> Outcome:
         for (model, data, n), some in rows.where(part="signs").groups("model", "data", "n")
     }
     least = min(bounds, key=lambda name: bounds[name])
-    return Outcome(bounds[least] >= 1, f"a bound of no less than {bounds[least]:.2f} in the best case ({least})")
+    return Outcome(bounds[least] >= 1, f"a bound of no less than {lower(bounds[least], 2)} in the best case ({least})")
 
 
 def _linear_falls(rows: Rows) -> Outcome:

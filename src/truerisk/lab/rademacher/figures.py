@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table
 from truerisk.lab.rademacher.signs import DELTA, proven_complexity, risk_bound
 from truerisk.lab.rows import Rows
+from truerisk.words import lower
 
 LOWER = "Trained classifiers give a lower estimate of a complexity, never a bound from above."
+UPPER = "affine classifiers, upper bound"
 
 
 def figures(rows: Rows) -> Sequence[Exhibit]:
@@ -60,7 +62,7 @@ def _bounds(rows: Rows) -> Table:
             least = proven_complexity(found, n)
             mean = sum(found) / len(found)
             lines.append(
-                [model, data, n, len(found), f"{mean:.3f}", f"{least:.3f}", f"{risk_bound(0.0, least, n):.2f}"]
+                [model, data, n, len(found), f"{mean:.3f}", lower(least, 3), lower(risk_bound(0.0, least, n), 2)]
             )
     return Table(
         name="bounds",
@@ -81,7 +83,7 @@ def _sizes(rows: Rows) -> Figure:
     for row in rows.where(part="linear"):
         series = {
             "affine classifiers, found (lower estimate)": row["correlation"],
-            "affine classifiers, upper bound": row["upper"],
+            UPPER: row["upper"],
             "linear functions of bounded norm": row["ball"],
         }
         shown += [{"n": row["n"], "series": name, "value": value} for name, value in series.items()]
@@ -100,8 +102,9 @@ def _sizes(rows: Rows) -> Figure:
         ),
         rows=shown,
         x=Axis("n", "number of examples", log=True),
-        y=Axis("value", "empirical Rademacher complexity", log=True),
+        y=Axis("value", "empirical Rademacher complexity", log=True, bound=True),
         series="series",
+        observed=sorted({str(point["series"]) for point in shown} - {UPPER}),
         series_title="family",
         rules=[Rule(1.0, "largest possible value")],
     )

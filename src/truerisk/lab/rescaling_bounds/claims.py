@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from truerisk import words
 from truerisk.lab.experiment import Claim, Outcome
 from truerisk.lab.figure import percent
 from truerisk.lab.rescaling_bounds.published import ARCHITECTURES, BEFORE_AFTER, SOURCE
@@ -72,6 +73,10 @@ def _two(value: float) -> str:
     return f"{value:.2f}"
 
 
+def _bound(value: float) -> str:
+    return words.bound(value, 2)
+
+
 def _lowers(rows: Rows) -> Outcome:
     low, _, text = _range(recipe(rows), drop, percent)
     return Outcome(low >= LEAST_DROP, f"lower by {text}")
@@ -93,7 +98,7 @@ def _turned(rows: Rows) -> Outcome:
     turned = [row for row in found if row["rescaled_mcallester"] < 1 <= row["original_mcallester"]]
     others = [row for row in found if row not in turned]
     text = ", ".join(
-        f"{row['original_mcallester']:.2f} to {row['rescaled_mcallester']:.2f} ({_who(row)})" for row in others
+        f"{_bound(row['original_mcallester'])} to {_bound(row['rescaled_mcallester'])} ({_who(row)})" for row in others
     )
     return Outcome(not others, f"{len(turned)} of {len(found)} runs{'; others: ' + text if others else ''}")
 
@@ -128,12 +133,12 @@ def _on_top(rows: Rows) -> Outcome:
 
 
 def _trained_non_vacuous(rows: Rows) -> Outcome:
-    _, high, text = _range(trained(rows), lambda row: row["original_mcallester"], _two)
+    _, high, text = _range(trained(rows), lambda row: row["original_mcallester"], _bound)
     return Outcome(high < 1, f"McAllester's bound from {text}")
 
 
 def _trained_half(rows: Rows) -> Outcome:
-    _, high, text = _range(trained(rows), lambda row: row["original_kl_form"], lambda b: f"{b:.3f}")
+    _, high, text = _range(trained(rows), lambda row: row["original_kl_form"], lambda b: words.bound(b, 3))
     return Outcome(high < HALF, f"PAC-Bayes-kl bounds from {text}")
 
 
@@ -149,7 +154,7 @@ def _trained_better(rows: Rows) -> Outcome:
         raise IncompleteError("some architectures have no trained posterior")
     found = [(r["rescaled_mcallester"] - mine[r["row"], r["seed"]], _who(r)) for r in runs]
     least, where = min(found)
-    return Outcome(least > 0, f"lower by {least:.2f} at least ({where})")
+    return Outcome(least > 0, f"lower by {words.lower(least, 2)} at least ({where})")
 
 
 REVIEWERS = "asked by the paper's reviewers, not answered there"

@@ -10,7 +10,9 @@ from truerisk.lab.rescaling_bounds.claims import GUESSES, distance, noise, recip
 from truerisk.lab.rescaling_bounds.columns import COLUMNS, STEPS
 from truerisk.lab.rescaling_bounds.published import ARCHITECTURES, BEFORE_AFTER
 from truerisk.lab.rows import Rows
+from truerisk.words import bound, nats
 
+OBSERVED = "empirical risk"
 LABELS = {"original": "original", "tuned": "tuned prior scale", "rescaled": "rescaled", "both": "both"}
 GUESS = {
     "widest": "the widest noise with at most 5 % error (sigma_p = 44 sigma_q)",
@@ -73,7 +75,7 @@ def _bounds(name: str, title: str, rows: Rows, published: bool) -> Figure:
         ),
         rows=list(_points(rows, published)),
         x=Axis("row", WIDTHS, ordinal=True),
-        y=Axis("bound", "bound on the risk", zero=True),
+        y=Axis("bound", "bound on the risk", zero=True, bound=True),
         mark="points",
         series="column",
         series_title="KL",
@@ -90,7 +92,7 @@ def _trained_bounds(rows: Rows) -> Figure:
             for column in ("original", "rescaled"):
                 bound = some.mean(f"{column}_{field}")
                 points.append({"row": row, "what": f"{form}, {column}", "bound": bound})
-        points.append({"row": row, "what": "empirical risk", "bound": some.mean("risk")})
+        points.append({"row": row, "what": OBSERVED, "bound": some.mean("risk")})
     return Figure(
         name="bounds-trained",
         title="Ten networks with trained posteriors",
@@ -101,10 +103,11 @@ def _trained_bounds(rows: Rows) -> Figure:
         ),
         rows=points,
         x=Axis("row", WIDTHS, ordinal=True),
-        y=Axis("bound", "bound on the risk", percent=True, zero=True),
+        y=Axis("bound", "bound on the risk", percent=True, zero=True, bound=True),
         mark="points",
         series="what",
         series_title="",
+        observed=[OBSERVED],
         rules=[Rule(1.0, "vacuous above")],
     )
 
@@ -148,7 +151,7 @@ def _noise(rows: Rows) -> Figure:
         ),
         rows=list(_points(rows, published=True)),
         x=Axis("row", "sigma of the prior / of the posterior", ordinal=True),
-        y=Axis("bound", "bound on the risk", zero=True),
+        y=Axis("bound", "bound on the risk", zero=True, bound=True),
         mark="points",
         series="column",
         series_title="KL",
@@ -164,7 +167,7 @@ def _table(name: str, title: str, rows: Rows) -> Table:
         sigma = some.present[0]["sigma_q"]
         cells = [row, f"{some.max('weights'):,}", "" if sigma is None else f"{some.mean('sigma_q'):.4f}"]
         errors = [f"{100 * some.mean(field):.2f}" for field in ("train_error", "test_error", "risk")]
-        kls = [f"{some.mean(f'{column}_kl'):,.0f}" for column in COLUMNS]
+        kls = [nats(some.mean(f"{column}_kl")) for column in COLUMNS]
         forms = [_both_forms(some, column) for column in COLUMNS]
         lines.append([*cells, *errors, *kls, *forms])
     return Table(
@@ -186,7 +189,8 @@ def _table(name: str, title: str, rows: Rows) -> Table:
 
 
 def _both_forms(rows: Rows, column: str) -> str:
-    return f"{rows.mean(f'{column}_mcallester'):.3f} ({rows.mean(f'{column}_kl_form'):.3f})"
+    mcallester, kl_form = (bound(rows.mean(f"{column}_{form}"), 3) for form in ("mcallester", "kl_form"))
+    return f"{mcallester} ({kl_form})"
 
 
 def _distances(rows: Rows) -> Table:
@@ -195,12 +199,12 @@ def _distances(rows: Rows) -> Table:
         if kind == "trained" or not _comparable(some):
             continue
         before, after = BEFORE_AFTER[row]
-        ours = [some.mean(f"{column}_mcallester") for column in ("original", "rescaled")]
+        ours = [bound(some.mean(f"{column}_mcallester"), 2) for column in ("original", "rescaled")]
         off = [fmean(distance(run, column) for run in some) for column in ("original", "rescaled")]
         ratio = f"{ARCHITECTURES[row][2]:.1f}" if row in ARCHITECTURES else ""
         our_ratio = some.mean("original_kl") / some.mean("rescaled_kl")
         lines.append(
-            [row, kind, f"{before:.2f}", f"{ours[0]:.2f}", f"{off[0]:+.2f}", f"{after:.2f}", f"{ours[1]:.2f}",
+            [row, kind, f"{before:.2f}", ours[0], f"{off[0]:+.2f}", f"{after:.2f}", ours[1],
              f"{off[1]:+.2f}", ratio, f"{our_ratio:.2f}"]
         )  # fmt: skip
     return Table(

@@ -8,6 +8,7 @@ from typing import Any
 
 from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Axis, Cell, Figure
+from truerisk.words import magnitude, magnitude_percent
 
 # Names of the fields in the browser. An experiment's own names never become part of a Vega-Lite expression.
 X, Y, SERIES, FACET, LOW, HIGH = "x", "y", "s", "f", "l", "h"
@@ -15,12 +16,16 @@ X, Y, SERIES, FACET, LOW, HIGH = "x", "y", "s", "f", "l", "h"
 
 @dataclass(frozen=True)
 class Column:
-    """A field of the rows: its name there, its name in the browser, what people read, and whether in percent."""
+    """A field of the rows: its name there, its name in the browser, what people read, and whether in percent.
+
+    ``text``: the name in the browser of the number as text, where its rounding matters.
+    """
 
     field: str
     key: str
     title: str
     percent: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,8 @@ def drawable(figure: Figure) -> Drawable:
             left_out += 1
             continue
         texts = (needed - numbers) & drawn.keys()
-        rows.append({key: words(value) if key in texts else _plain(value) for key, value in drawn.items()})
+        plain = {key: words(value) if key in texts else _plain(value) for key, value in drawn.items()}
+        rows.append(plain | _rounded_up(columns, drawn, row.get(figure.series or "") in figure.observed))
     return Drawable(rows, columns, orders, left_out)
 
 
@@ -97,14 +103,24 @@ def _columns(figure: Figure) -> list[Column]:
     columns = [
         *([Column(figure.facet, FACET, _spaced(figure.facet))] if figure.facet else []),
         *([Column(figure.series, SERIES, figure.series_title or _spaced(figure.series))] if figure.series else []),
-        Column(figure.x.field, X, figure.x.title, figure.x.percent),
-        Column(figure.y.field, Y, figure.y.title, figure.y.percent),
-        *([Column(figure.low, LOW, "from", figure.y.percent)] if figure.low else []),
-        *([Column(figure.high, HIGH, "to", figure.y.percent)] if figure.high else []),
+        _of_axis(figure.x, figure.x.field, X, figure.x.title),
+        _of_axis(figure.y, figure.y.field, Y, figure.y.title),
+        *([_of_axis(figure.y, figure.low, LOW, "from")] if figure.low else []),
+        *([_of_axis(figure.y, figure.high, HIGH, "to")] if figure.high else []),
     ]
     drawn = {column.field for column in columns}
     others = dict.fromkeys(field for row in figure.rows for field in row if field not in drawn)
     return columns + [Column(field, f"e{i}", _spaced(field)) for i, field in enumerate(others)]
+
+
+def _of_axis(axis: Axis, field: str, key: str, title: str) -> Column:
+    return Column(field, key, title, axis.percent, f"{key}t" if axis.bound else "")
+
+
+def _rounded_up(columns: list[Column], drawn: dict[str, Any], observed: bool) -> dict[str, str]:
+    """The bounds of a row as text, each end of a range of bounds included; nothing for what was observed."""
+    bounds = [c for c in columns if c.text and _number(drawn[c.key]) is not None and not observed]
+    return {c.text: (magnitude_percent if c.percent else magnitude)(drawn[c.key]) for c in bounds}
 
 
 def _order(figure: Figure, axis: Axis) -> list[str]:

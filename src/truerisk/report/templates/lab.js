@@ -10,11 +10,13 @@ const number = (value, percent) => {
   return percent ? `${text(100 * value)} %` : text(value);
 };
 const cell = (column, value) => typeof value === "number" ? number(value, column.percent) : String(value ?? "–");
+// A bound comes with its text, because it must not be rounded down.
+const shown = (column, datum) => datum[column.text] ?? cell(column, datum[column.key]);
 
 function tooltip(figure) {
   const row = (datum, safe) => figure.columns
     .filter((column) => datum[column.key] !== undefined && datum[column.key] !== null)
-    .map((c) => `<tr><th>${safe(c.title)}</th><td>${safe(cell(c, datum[c.key]))}</td></tr>`).join("");
+    .map((c) => `<tr><th>${safe(c.title)}</th><td>${safe(shown(c, datum))}</td></tr>`).join("");
   return { disableDefaultStyle: true, formatTooltip: (datum, safe) => `<table>${row(datum, safe)}</table>` };
 }
 

@@ -1,0 +1,76 @@
+"""What a certificate says of the error rate that was observed: whose, and on how many examples."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import truerisk
+from truerisk.certificates import sentences
+from truerisk.certificates.methods import METHODS
+from truerisk.data import Data, load
+from truerisk.nets import mlp
+from truerisk.pacbayes import monte_carlo
+from truerisk.report.certificate import render
+
+N, CERTIFY = 240, 120  # examples, and those that certify next to a split prior
+ON_ALL = f"on the {N} certifying examples"
+SEEN = {
+    "hold-out": f"error rate of the network on the {CERTIFY} certifying examples",
+    "pac-bayes-kl": f"error rate of drawn networks on the {CERTIFY} certifying examples",
+    "single-draw": f"error rate of the drawn network on the {CERTIFY} certifying examples",
+    "progressive": f"error rate of the models on the blocks that they were tested on, {CERTIFY} examples",
+    "pick-to-learn": "error rate of the network on the certifying examples that were not picked",
+    "recursive": f"error rate of networks drawn from the last posterior, on the {N // 2} examples of the last step",
+    "description-length": f"error rate of the network {ON_ALL}",
+    "pac-bayes-around": f"error rate of drawn networks {ON_ALL}",
+    "single-draw-around": f"error rate of the drawn network {ON_ALL}",
+    "disagreement": "errors of the surrogate on certifying examples, and disagreements on unlabelled ones, together",
+}
+DATA_FREE = ("recursive", "description-length")
+
+
+@pytest.fixture(scope="module", params=list(METHODS))
+def record(request):
+    """A small certificate by each method."""
+    digits = load("digits")
+    some, others = (digits.take(range(*ends)) for ends in ((0, N), (N, 2 * N)))
+    data = Data("some digits", some.X, some.y, some.classes)
+    arguments = {"method": request.param, "epochs": 1, "tried": 1}
+    if METHODS[request.param].name in ("pac-bayes-around", "single-draw-around", "disagreement"):
+        arguments["weights"] = mlp(data.input_shape, data.classes, (4,)).state_dict()
+    elif request.param not in DATA_FREE:
+        arguments["prior"] = "split:0.5"
+    if request.param == "disagreement":
+        arguments["unlabelled"] = others
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(monte_carlo, "TRIALS", 2000)
+        return truerisk.certify("mlp:4", data, **arguments).record
+
+
+def test_whose_error_rate_and_on_how_many_examples(record):
+    text = sentences.seen(record)
+    assert text == SEEN[record["method"]]
+    page = " ".join(re.sub("<[^>]*>", " ", render(record)).split())
+    shown = re.search(r"Seen [\d.]+ % (.*?)(?:, [\d,]+ wrong answers out of [\d,]+)?\. An observation", page)
+    assert shown
+    rest = shown[1].lower().removeprefix("the ").replace("tested examples", "certifying examples")
+    assert rest == text.lower()
+
+
+def test_the_count_behind_it(record):
+    """The rate is a count over as many trials as the text says."""
+    found = re.findall(r"([\d,]+) (?:certifying )?examples", sentences.seen(record))
+    if not found:
+        pytest.skip("the text names no number")
+    n = int(found[0].replace(",", ""))
+    draws = record["steps"][-1]["draws"] if "steps" in record else record["draws"]
+    trials = n * (draws["passes"] if draws else 1)
+    errors = record["empirical_risk"] * trials
+    assert errors == pytest.approx(round(errors), abs=1e-6)
+    if draws:
+        assert draws["n"] == n
+    if record["method"] == "recursive":
+        last = f"step {len(record['steps'])}: "
+        assert round(errors) == sum(record["counts"][last + kind] for kind in ("only the new one wrong", "both wrong"))
