@@ -158,6 +158,15 @@ def confidence(failure: float) -> str:
     return decimal(EXACT.subtract(Decimal(1), exact(failure)))
 
 
+def confidence_percent(failure: float) -> str:
+    """1 - delta in percent, with all its digits.
+
+    >>> confidence_percent(0.05), confidence_percent(1e-12)
+    ('95 %', '99.9999999999 %')
+    """
+    return f"{decimal(EXACT.multiply(Decimal(100), EXACT.subtract(Decimal(1), exact(failure))))} %"
+
+
 def decimal(value: float | Decimal) -> str:
     """All digits, without an exponent.
 

@@ -7,17 +7,17 @@ from typing import Any
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split
 from truerisk.nets import FACTORY, MODULE
-from truerisk.words import bound_percent as percent
+from truerisk.words import bound_percent, confidence_percent
 
 VERSION = 1  # of the wording. Sentences are for people: verify reads none that were worded by another version.
 
 
 def headline(record: dict[str, Any], who: str) -> str:
     """The certificate in one sentence; ``who`` is what it is about."""
-    sure = f"{confidence(record['delta'])} %"
+    sure = confidence_percent(record["delta"])
     if record["risk_bound"] >= 1:
         return f"Vacuous: nothing below 100 % can be certified for {who.rstrip(',')} with {sure} confidence."
-    return f"With {sure} confidence, {who} is wrong on at most {percent(record['risk_bound'])} of unseen examples."
+    return f"With {sure} confidence, {who} is wrong on at most {bound_percent(record['risk_bound'])} of unseen examples."
 
 
 def seen(record: dict[str, Any]) -> str:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeVar
 
-from truerisk.certificates.sentences import percent
 from truerisk.measures.theorems import Bound
+from truerisk.words import bound_percent
 
 PLAIN = 1e-3, 1e6  # sizes that are written without an exponent
 
@@ -40,7 +40,7 @@ def verdict(bound: Bound) -> str:
     ['at most 31.0 % wrong on unseen data', 'vacuous: just above 1', 'vacuous: 4.3 orders of magnitude too large']
     """
     if not bound.vacuous:
-        return f"at most {percent(bound.value)} wrong on unseen data"
+        return f"at most {bound_percent(bound.value)} wrong on unseen data"
     if bound.orders < 0.05:
         return "vacuous: just above 1"
     return f"vacuous: {bound.orders:,.1f} orders of magnitude too large"
