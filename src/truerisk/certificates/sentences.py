@@ -17,7 +17,8 @@ def headline(record: dict[str, Any], who: str) -> str:
     sure = confidence_percent(record["delta"])
     if record["risk_bound"] >= 1:
         return f"Vacuous: nothing below 100 % can be certified for {who.rstrip(',')} with {sure} confidence."
-    return f"With {sure} confidence, {who} is wrong on at most {bound_percent(record['risk_bound'])} of unseen examples."
+    most = bound_percent(record["risk_bound"])
+    return f"With {sure} confidence, {who} is wrong on at most {most} of unseen examples."
 
 
 def seen(record: dict[str, Any]) -> str:

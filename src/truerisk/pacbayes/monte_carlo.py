@@ -27,6 +27,7 @@ from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.stochastic import Normal, NotPerExample, StochasticNetwork
 
+# How many draws a certificate makes follows from these. They belong to its format: verify plans the same draws.
 TRIALS = 1_000_000  # enough that Monte Carlo costs a certificate almost nothing
 NORMALS = 1_000_000_000  # drawn numbers that a certificate may take (about 15 s)
 PRODUCTS = 30_000_000_000  # multiplications by weights that it may take (a few seconds)

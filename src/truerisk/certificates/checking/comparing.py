@@ -83,9 +83,9 @@ def unknown_fields(record: Mapping[str, Any], derived: Mapping[str, Any]) -> lis
 
 def first_difference(record: Mapping[str, Any], derived: Mapping[str, Any]) -> str | None:
     """The first field whose claimed value does not follow, with the right one; None where all do."""
-    words = record.get("words") == sentences.VERSION
-    if type(record.get("words")) is not int:
+    if type(record.get("words")) is not int or record["words"] < 1:
         return "words must be the integer that says which version worded the sentences"
+    words = record["words"] == sentences.VERSION
     for name, value in derived.items():
         if name not in record:
             return f"certificate.json has no field {name!r}"
