@@ -22,6 +22,7 @@ from truerisk.certificates.together import Request
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN, Architecture, architecture
+from truerisk.threads import limited
 from truerisk.training.device import CPU, training_on
 
 PRIORS = ("split:0.5", "split:0.8", "split:0.9")
@@ -140,7 +141,7 @@ def search(
     if not entrants:
         raise TrueriskError("there is nothing to compare: give at least one model and one learning rate.")
     rows = free_rows(entrants[0].settings, priors, len(loaded))
-    with training_on(device):
+    with training_on(device), limited(max(entrant.settings.threads for entrant in entrants)):
         winner, results, curve = contest(entrants, Field.of(loaded, rows, Path(work) if work else None))
     candidates = [_candidate(e, share, wrong, curve.n) for e, (share, wrong) in zip(entrants, results, strict=True)]
     predictions = predict_floors(curve, priors, len(loaded), delta)

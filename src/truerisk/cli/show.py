@@ -30,6 +30,7 @@ def certificate(record: dict[str, Any], others: list[dict[str, Any]], out: Path,
     for line in record["assumptions"]:
         console.print(f"  - {escape(line)}")
     console.print()
+    console.print(f"Threads   {record['settings']['threads']}, by the size of the network unless --threads says so")
     if report:
         console.print(f"Look at   {escape(str(report))}", soft_wrap=True)
     console.print(f"Check it  truerisk verify {escape(str(out))}", soft_wrap=True)

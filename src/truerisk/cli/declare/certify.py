@@ -61,7 +61,7 @@ def certify(
         typer.Option("--for", help="Kind of predictor: stochastic, single-draw or deterministic.", show_default=False),
     ] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same certificate.")] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, threads and software: same certificate.")] = 0,
     tried: Annotated[
         int | None,
         typer.Option(
@@ -116,6 +116,9 @@ def certify(
         str | None, typer.Option(help="Method of disagreement's certified network.", show_default="hold-out")
     ] = None,
     device: Device = "cpu",
+    threads: Annotated[
+        int | None, typer.Option(help="Threads that compute.", show_default="1, or 2 for a large network")
+    ] = None,
     trust_factory: TrustFactory = False,
     out: Annotated[Path, typer.Option(help="Folder for certificate.json, weights and report.html.")] = Path(
         "truerisk-out"
@@ -153,6 +156,7 @@ def certify(
         "predictor": kind,
         "unlabelled": unlabelled,
         "device": device,
+        "threads": threads,
         "options": {name: value for name, value in own.items() if value is not None},
         "delta": delta,
         "seed": seed,
