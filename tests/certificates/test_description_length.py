@@ -48,8 +48,8 @@ def test_the_bound_follows_from_the_file_alone(cert):
 
 def test_round_trip(cert, folder):
     result = truerisk.verify(folder)
-    assert result.risk_bound == cert.risk_bound
-    assert any("initial network" in line for line in result.checked)
+    assert result.claimed == cert.risk_bound
+    assert any("seed and architecture decide" in line for line in result.checked)
     assert not any("--retrain" in line for line in truerisk.verify(folder, retrain=True).unchecked)
 
 
@@ -81,7 +81,7 @@ def test_learnt_weights_in_the_decoder_are_caught(folder, tmp_path, edit):
     def learn(tensors):
         next(iter(tensors.values())).view(-1)[0].add_(0.5)
 
-    with pytest.raises(VerificationError, match="initial network"):
+    with pytest.raises(VerificationError, match=r"network-start\.safetensors came out otherwise"):
         truerisk.verify(edit(folder, tmp_path, tensors=("network-start.safetensors", learn)))
 
 
@@ -129,7 +129,7 @@ def test_a_certificate_from_before_there_was_a_price_still_verifies(cert, folder
     def without(record):
         del record["settings"]["options"]["price"]
 
-    assert truerisk.verify(edit(folder, tmp_path, record=without)).risk_bound == cert.risk_bound
+    assert truerisk.verify(edit(folder, tmp_path, record=without)).claimed == cert.risk_bound
 
 
 def test_a_split_is_refused():

@@ -24,7 +24,7 @@ def test_the_kl_is_rescaled(prior, tmp_path):
     assert chain["both"] <= min(chain["tuned_scale"], chain["rescaled"])
     assert chain["free_log_scales"] == 16
     cert.save(tmp_path)
-    assert truerisk.verify(tmp_path).risk_bound == cert.risk_bound
+    assert truerisk.verify(tmp_path).claimed == cert.risk_bound
     again = truerisk.Certificate.load(tmp_path)
     assert torch.equal(again.evidence.log_scales[BEST], cert.evidence.log_scales[BEST])
 

@@ -349,14 +349,14 @@ class TestLearningRate:
         plain = truerisk.certify("mlp:8", digits, method="hold-out", epochs=2)
         assert cert.record["counts"] != plain.record["counts"]
         cert.save(tmp_path / "made")
-        assert truerisk.verify(tmp_path / "made", data=digits, retrain=True).risk_bound == cert.risk_bound
+        assert truerisk.verify(tmp_path / "made", data=digits, retrain=True).claimed == cert.risk_bound
 
         def other(record):
             record["settings"]["plans"]["prior"]["lr"] = 0.001
 
         (tmp_path / "forged").mkdir()
         edit(tmp_path / "made", tmp_path / "forged", record=other)
-        with pytest.raises(truerisk.VerificationError, match="training again"):
+        with pytest.raises(truerisk.VerificationError, match="when made again from seed"):
             truerisk.verify(tmp_path / "forged", data=digits, retrain=True)
 
     @pytest.mark.parametrize("lr", [0.0, -1.0, math.nan, math.inf])

@@ -137,7 +137,7 @@ def test_a_certificate_that_denies_those_beside_it_is_seen(made, digits, tmp_pat
         "mlp:16", digits, method=cert.record["method"], options=cert.record["settings"]["options"], **QUICK
     )
     alone.save(tmp_path / "alone")
-    assert truerisk.verify(tmp_path / "alone", data=digits).risk_bound == alone.risk_bound
+    assert truerisk.verify(tmp_path / "alone", data=digits).claimed == alone.risk_bound
     (folder / "certificate.json").write_text((tmp_path / "alone" / "certificate.json").read_text())
     with pytest.raises(truerisk.VerificationError, match="does not pay for the 3 other methods"):
         truerisk.verify(folder, data=digits)
@@ -149,7 +149,7 @@ def test_saving_again_removes_the_others(made, digits, tmp_path):
     (tmp_path / "others" / "mine.txt").write_text("a file of the user's")
     cert.others[0].save(tmp_path)
     assert [path.name for path in (tmp_path / "others").iterdir()] == ["mine.txt"]
-    assert truerisk.verify(tmp_path, data=digits).risk_bound == cert.others[0].risk_bound
+    assert truerisk.verify(tmp_path, data=digits).claimed == cert.others[0].risk_bound
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_prior_scales_on_a_grid_are_paid_for(patched, digits, tmp_path, method):
     assert cert.ledger[0]["delta"] == pytest.approx(plain.ledger[0]["delta"] / 25**2, rel=1e-9)
     assert sum(Decimal(repr(e["delta"])) for e in cert.ledger) <= Decimal("0.05")
     cert.save(tmp_path)
-    assert truerisk.verify(tmp_path, data=digits).risk_bound == cert.risk_bound
+    assert truerisk.verify(tmp_path, data=digits).claimed == cert.risk_bound
 
     def fewer(record):
         record["settings"]["options"]["scales"] = "grid:1"

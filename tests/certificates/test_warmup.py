@@ -46,7 +46,7 @@ def test_it_is_recorded_and_verified(digits, tmp_path, method):
     assert same(plain, truerisk.certify(build, digits, "zero", method=method, options=warm(0.0), **QUICK))
     cert.save(tmp_path)
     model = build if method.endswith("around") else None
-    assert truerisk.verify(tmp_path, data=digits, model=model).risk_bound == cert.risk_bound
+    assert truerisk.verify(tmp_path, data=digits, model=model).claimed == cert.risk_bound
 
 
 def test_a_learnt_prior_is_the_same_with_it_and_is_trained_again(digits, tmp_path):

@@ -59,13 +59,17 @@ def test_certify_verify_predict(run):
 
     code, out, _ = run("verify", "truerisk-out")
     assert code == 0
-    assert "The certificate holds" in out
+    assert "Confirmed: the true risk is at most" in out
     assert "--retrain" in out
     code, out, _ = run("verify", "truerisk-out", "--retrain", "--json")
     result = json.loads(out)
     assert (code, result["holds"]) == (0, True)
     assert not any("--retrain" in line for line in result["unchecked"])
-    assert result["risk_bound"] == json.loads(Path("truerisk-out/certificate.json").read_text())["risk_bound"]
+    assert result["claimed"] == json.loads(Path("truerisk-out/certificate.json").read_text())["risk_bound"]
+    assert result["verdict"] == "confirmed"
+    assert json.loads(run("verify", "truerisk-out", "--seed", 4, "--json")[1]) == json.loads(
+        run("verify", "truerisk-out", "--seed", 4, "--json", "--quiet")[1]
+    ), "a seed makes its draws repeatable"
 
     code, out, err = run("predict", "truerisk-out", "--data", "digits")
     labels = [int(line) for line in out.split()]

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,22 @@ def read_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
             raise VerificationError(f"{name} is not the file that was certified (its sha256 differs).")
         found[name] = content
     return found
+
+
+def refuse_other_forms(files: Mapping[str, bytes], again: Mapping[str, bytes]) -> None:
+    """Refuse files that hold numbers in another form than ``encode`` writes, ``again`` being what it writes of them.
+
+    More digits than are read, or two values for one shared weight, could make another predictor than the verified one.
+    """
+    for name, content in files.items():
+        stored, read = load_tensors(content), load_tensors(again[name])
+        same = stored.keys() == read.keys() and all(_identical(stored[key], read[key]) for key in stored)
+        if not same:
+            raise VerificationError(f"{name} holds numbers in another form than certify writes.")
+
+
+def _identical(a: Tensor, b: Tensor) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
 
 
 def relative_gap(one: bytes, other: bytes) -> float:

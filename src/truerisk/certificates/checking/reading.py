@@ -59,11 +59,14 @@ def settings_of(record: dict[str, Any]) -> Settings:
     return settings
 
 
-def stored_architecture(record: dict[str, Any], model: object) -> Architecture:
-    """The architecture a certificate speaks of. Code that only the certificate names is never imported."""
+def stored_architecture(record: dict[str, Any], model: object, *, trust_factory: bool = True) -> Architecture:
+    """The architecture a certificate speaks of. Code that only the certificate names is never imported.
+
+    Unless ``trust_factory`` says otherwise, a factory whose weights may have been learnt is refused as in ``certify``.
+    """
     shape, classes = record["data"]["input_shape"], record["data"]["classes"]
     if model is not None:
-        return architecture(model, shape, classes, trust_factory=True)
+        return architecture(model, shape, classes, trust_factory=trust_factory)
     name, kind = str(record["model"].get("name")), record["model"].get("kind")
     if kind != BUILTIN:
         raise TrueriskError(

@@ -26,7 +26,16 @@ from truerisk.certificates.checking.comparing import claimed_counts, first_diffe
 from truerisk.certificates.checking.reading import read_record, settings_of, stored_architecture
 from truerisk.certificates.evidence import SPLIT, Evidence, split_data
 from truerisk.certificates.facts import Facts
-from truerisk.certificates.files import CERTIFICATE, OTHERS, SUFFIX, decode, encode, read_files, relative_gap
+from truerisk.certificates.files import (
+    CERTIFICATE,
+    OTHERS,
+    SUFFIX,
+    decode,
+    encode,
+    read_files,
+    refuse_other_forms,
+    relative_gap,
+)
 from truerisk.certificates.frozen import Frozen, digest
 from truerisk.certificates.methods import Method, find_method
 from truerisk.certificates.origins import DERIVED
@@ -37,7 +46,6 @@ from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split, check_partition, load
 from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
 from truerisk.nets import BUILTIN, Architecture
-from truerisk.seeds import derive
 from truerisk.threads import limited
 from truerisk.words import bound
 
@@ -109,18 +117,22 @@ def _open(folder: Path, data: object, model: object, data_dir: str | Path | None
     loaded = _data(claims, data, data_dir)
     result.checked.append(f"the data is the one that was certified ({len(loaded):,} examples)")
     settings = settings_of(claims)
-    arch, stored = _network(claims, model, files)
+    arch, stored = _network(claims, model, files, settings.trust_factory or settings.prior == "none")
     _check_delta(folder, settings, loaded, arch)
     method = find_method(settings.method)
     _check_random(settings, arch, stored)
     return _Case(claims, settings, method, loaded, arch, files, stored, result)
 
 
-def _network(claims: dict[str, Any], model: object, files: dict[str, bytes]) -> tuple[Architecture, Evidence]:
+def _network(
+    claims: dict[str, Any], model: object, files: dict[str, bytes], trust: bool
+) -> tuple[Architecture, Evidence]:
     arch = None
     try:
-        arch = stored_architecture(claims, model)
-        return arch, decode(files, arch.template())
+        arch = stored_architecture(claims, model, trust_factory=trust)
+        stored = decode(files, arch.template())
+        refuse_other_forms(files, encode(stored))
+        return arch, stored
     except TrueriskError as error:
         # Without a model of the user's, a missing --model is the user's slip; all else is the certificate's.
         if arch is None and model is None and claims["model"].get("kind") != BUILTIN:
@@ -196,7 +208,7 @@ def _made_here(case: _Case, retrain: bool, fit: Fit | None) -> tuple[Frozen, dic
     made += ["what was trained before it certified"] if retrain else []
     if made and not changed:
         case.result.checked.append(f"{' and '.join(made)} came out the same when made again")
-    # A draw that makes a predictor is seeded by the stored files: it was theirs before it was verified.
+    # All draws depend on the stored files: a draw that makes a predictor was theirs before it was verified.
     seed = digest(settings, case.data.sha256, case.claims["files"], origins)
     return Frozen(_guarded(lambda: decode(mine, case.arch.template())), mine, seed), changed
 
@@ -218,7 +230,8 @@ def _split(case: _Case) -> Split:
 
 def _counted(case: _Case, own: Frozen, seed: int) -> Facts:
     """Count with draws of verify's own, and derive the bound that it returns."""
-    facts = _guarded(lambda: measure(case.settings, case.data, own, lambda *purpose: derive(seed, "verify", *purpose)))
+    # The files are in the seed as well: whoever knows ``seed`` can't fit a posterior to the noise that it gives.
+    facts = _guarded(lambda: measure(case.settings, case.data, own, lambda *p: own.seed("verify", seed, *p)))
     case.result.risk_bound = float(assemble(case.settings, case.data, own.evidence, facts)["risk_bound"])
     case.result.after_tries = after_tries(case.settings, own.evidence, facts, TRIES)
     drawn = any(count.drawn for count in facts.counts.values())
@@ -272,8 +285,11 @@ def _say_what_is_trusted(case: _Case, evidence: Evidence, retrain: bool) -> None
     unchecked += [] if retrain else case.method.trusted(settings, evidence)
     unchecked += case.method.vouched(settings, evidence)
     unchecked.append("that the examples are independent draws, without near copies or groups")
+    if settings.trust_factory:
+        unchecked.append("that the weights which the factory starts from never saw this data: that is your word")
     if settings.prior != "none":
-        unchecked.append(f"that no more than {settings.tried} configurations were compared on this data")
+        methods = f"{settings.methods} methods" if settings.methods > 1 else "this one method"
+        unchecked.append(f"that no more than {settings.tried:,} configurations and {methods} were tried on this data")
 
 
 def _guarded(step: Callable[[], T]) -> T:

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
 
 from truerisk.bounds import confidence_term, grouped_upper, kl_inverse, mcallester, pac_bayes_kl, quadratic, thiemann
 from truerisk.certificates.evidence import Evidence
@@ -157,18 +156,21 @@ def both_gaussians(settings: Settings, evidence: Evidence) -> tuple[Gaussian, Ga
 
 
 def prior_files(settings: Settings) -> dict[str, File]:
-    """The prior, and the network of the floor: a data-free prior is derived, a learnt one was trained."""
-    return {"network": File(TRAINED), "prior": File(TRAINED if split_fraction(settings.prior) else DERIVED)}
+    """The prior and the network of the floor: one of them was trained, and the other follows without training."""
+    learnt = bool(split_fraction(settings.prior))
+    return {"network": File(DERIVED if learnt else TRAINED), "prior": File(TRAINED if learnt else DERIVED)}
 
 
 def prior_again(trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
-    """A data-free prior is always made again; a learnt one, and the floor's network, if ``retrain`` says so."""
-    parts, made = stored.parts, dict[str, nn.Module | Gaussian]()
-    if retrain or not len(parts.prior):
-        made["prior"] = prior = make_prior(trainer, parts)
-        if retrain:
-            made["network"] = prior.network() if len(parts.prior) else tested_network(trainer, parts)
-    return stored.having(made)
+    """A data-free prior is always made again; a learnt one, and the floor's network beside it, if ``retrain`` says so.
+
+    Beside a learnt prior, the floor's network is the one at the prior's mean.
+    """
+    parts, prior = stored.parts, stored.prior
+    assert prior is not None
+    prior = make_prior(trainer, parts) if retrain or not len(parts.prior) else prior
+    network = stored.network if not retrain else tested_network(trainer, parts)
+    return stored.having({"prior": prior, "network": prior.network() if len(parts.prior) else network})
 
 
 def prior_trusted(settings: Settings) -> list[str]:

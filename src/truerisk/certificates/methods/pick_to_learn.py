@@ -138,8 +138,8 @@ class PickToLearn(Method):
 
     def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
         return [
-            "that the last network was trained on the picks and the prior's examples only, and that these are the "
-            "right picks (verify --retrain picks and trains again)"
+            "that the networks were trained on the picks and the prior's examples only, and that these are the right "
+            "picks (verify --retrain picks and trains again)"
         ]
 
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
