@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import nn
 
-LARGE = 50_000_000  # multiplications of one training step from which a second thread pays
+LARGE = 10_000_000  # multiplications for one example from which a second thread pays, on an idle machine
 FEW, MORE = 1, 2
 
 
-def threads_for(module: nn.Module, X: np.ndarray, batch: int) -> int:
-    """1 for small networks, 2 for large ones: a function of network, input shape and batch size alone."""
+def threads_for(module: nn.Module, X: np.ndarray) -> int:
+    """1 for small networks, 2 for large ones: a function of the network and the shape of its inputs alone.
+
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> threads_for(nn.Linear(64, 10), np.zeros((1, 64), np.float32))
+    1
+    """
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -35,7 +41,8 @@ def threads_for(module: nn.Module, X: np.ndarray, batch: int) -> int:
             module(torch.from_numpy(X[:2]).to(precision(module)))
     except Exception:  # a network that does not run is refused elsewhere, with a sentence of its own
         return FEW
-    return MORE if counter.get_total_flops() / 4 * batch >= LARGE else FEW  # two examples; a product and a sum are two
+    products = counter.get_total_flops() / 2 / len(X[:2])  # a product and a sum are two operations
+    return MORE if products >= LARGE else FEW
 
 
 def check_threads(number: object) -> int:

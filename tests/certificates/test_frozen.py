@@ -137,9 +137,10 @@ def test_the_threads_of_the_machine_change_nothing():
 
 def test_small_networks_get_one_thread_and_large_ones_two():
     digits, images = np.zeros((2, 1, 8, 8), np.float32), np.zeros((2, 3, 32, 32), np.float32)
-    assert threads_for(builtin("mlp", (1, 8, 8), 10), digits, 32) == 1
-    assert threads_for(builtin("resnet", (3, 32, 32), 10), images, 250) == 2
-    assert threads_for(nn.Linear(3, 2), digits, 32) == 1, "a network that does not run is refused elsewhere"
+    assert threads_for(builtin("mlp", (1, 8, 8), 10), digits) == 1
+    assert threads_for(builtin("cosnet", (3, 32, 32), 10), images) == 1
+    assert threads_for(builtin("resnet", (3, 32, 32), 10), images) == 2
+    assert threads_for(nn.Linear(3, 2), digits) == 1, "a network that does not run is refused elsewhere"
 
 
 def test_verify_does_not_obey_a_claimed_number_of_threads(tmp_path, monkeypatch):

@@ -21,7 +21,6 @@ from truerisk.certificates.trainer import Fit
 from truerisk.data import Data, load, load_inputs
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights
-from truerisk.nets.evaluate import ROWS
 from truerisk.threads import check_threads, threads_for
 from truerisk.training.device import CPU, training_on
 
@@ -114,7 +113,7 @@ def certify(
         trained=trained,
         unlabelled=None if unlabelled is None else load_inputs(unlabelled, data_dir)[0],
         lr=lr,
-        threads=threads,
+        threads=threads or threads_for(arch.template(), loaded.X),
     )
     choices = choose(request, method, predictor)
     with training_on(device):
@@ -146,7 +145,7 @@ def _certify_fresh(
     settings = Settings(HOLD_OUT, "none", float(delta), seed, 1 if tried is None else tried, arch.name, arch.kind)
     spend(settings)
     module = _trained_module(arch, weights)
-    settings = replace(settings, threads=threads or threads_for(module, data.X, ROWS))
+    settings = replace(settings, threads=threads or threads_for(module, data.X))
     parts = leave_out(data, trained_on, data_dir)
     network = check_network(module, data.X[parts.certify], data.classes)
     return finish(settings, data, arch, Evidence(parts, {"network": network}))

@@ -22,7 +22,7 @@ from truerisk.certificates.together import Request
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN, Architecture, architecture
-from truerisk.threads import limited
+from truerisk.threads import limited, threads_for
 from truerisk.training.device import CPU, training_on
 
 PRIORS = ("split:0.5", "split:0.8", "split:0.9")
@@ -189,10 +189,11 @@ def _entrants(
 ) -> Iterator[Entrant]:
     """One for each learning rate, trained as ``certify`` would with the smallest split; bad values are refused here."""
 
+    threads = threads_for(arch.template(), data.X)
+
     def entrant(lr: float | None) -> Entrant:
-        request = Request(
-            data, arch, prior, seed=seed, tried=1, objective="tempered", prior_std=None, options={}, lr=lr, **given
-        )
+        fixed: dict[str, Any] = {"tried": 1, "objective": "tempered", "prior_std": None, "options": {}}
+        request = Request(data, arch, prior, seed=seed, lr=lr, threads=threads, **fixed, **given)
         return Entrant(arch, request.settings(find_method(HOLD_OUT), prior))
 
     if lrs is None:

@@ -38,7 +38,7 @@ from truerisk.data import Data
 from truerisk.errors import TrueriskError
 from truerisk.nets import FACTORY, Architecture
 from truerisk.pacbayes.objectives import objective as known_objective
-from truerisk.threads import limited, threads_for
+from truerisk.threads import limited
 
 ALL = "all"
 # The usual method of each kind of predictor, with examples set aside and without.
@@ -69,7 +69,7 @@ class Request:
     trained: bool = False  # ``arch.given`` holds weights that saw all of ``data``
     unlabelled: np.ndarray | None = None
     lr: float | None = None  # None: as the plans have it
-    threads: int | None = None  # None: chosen by the size of the work
+    threads: int = 1
 
     def settings(self, method: Method, prior: str, methods: int = 1) -> Settings:
         """All choices with their defaults filled in, refused here if they can't work."""
@@ -81,10 +81,6 @@ class Request:
             raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
         std = DATA_FREE_STD if std is None and not fraction else std
         before = already_tried(self.arch.name, self.arch.kind, self.data, prior, self.seed)
-        plans = default_plans(
-            self.arch.name, self.data, round(fraction * len(self.data)), self.seed, self.epochs, self.lr
-        )
-        batch = max(plan.batch_size for plan in plans.values())
         settings = Settings(
             method=method.name,
             prior=prior,
@@ -97,11 +93,13 @@ class Request:
             trust_factory=self.trust_factory and self.arch.kind == FACTORY,
             objective=self.objective,
             prior_std=None if std is None else float(std),
-            plans=plans,
+            plans=default_plans(
+                self.arch.name, self.data, round(fraction * len(self.data)), self.seed, self.epochs, self.lr
+            ),
             options=with_layers({**method.options, **self.options}, self.arch.template),
             methods=methods,
             given=self.trained,
-            threads=self.threads or threads_for(self.arch.template(), self.data.X, batch),
+            threads=self.threads,
         )
         method.refuse(settings)
         spend(settings)  # refuses a delta or a count that makes no sense before anything is trained
