@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 
 LARGE = 10_000_000  # multiplications for one example from which a second thread pays, on an idle machine
 FEW, MORE = 1, 2
+_most: ContextVar[int] = ContextVar("threads", default=MORE)
 
 
 def threads_for(module: nn.Module, X: np.ndarray) -> int:
     """1 for small networks, 2 for large ones: a function of the network and the shape of its inputs alone.
+
+    Inside ``limited``, as in a task of a grid, it is never more than that limit.
 
     >>> import numpy as np
     >>> from torch import nn
@@ -42,7 +46,7 @@ def threads_for(module: nn.Module, X: np.ndarray) -> int:
     except Exception:  # a network that does not run is refused elsewhere, with a sentence of its own
         return FEW
     products = counter.get_total_flops() / 2 / len(X[:2])  # a product and a sum are two operations
-    return MORE if products >= LARGE else FEW
+    return min(MORE if products >= LARGE else FEW, _most.get())
 
 
 def check_threads(number: object) -> int:
@@ -59,13 +63,14 @@ def limited(number: int) -> Iterator[None]:
     """This many threads for torch and for the linear algebra below numpy; the old numbers afterwards."""
     import torch
 
-    before = torch.get_num_threads()
+    before, token = torch.get_num_threads(), _most.set(number)
     torch.set_num_threads(number)
     try:
         with _libraries().limit(limits=number):
             yield
     finally:
         torch.set_num_threads(before)
+        _most.reset(token)
 
 
 @cache

@@ -140,6 +140,8 @@ def test_small_networks_get_one_thread_and_large_ones_two():
     assert threads_for(builtin("mlp", (1, 8, 8), 10), digits) == 1
     assert threads_for(builtin("cosnet", (3, 32, 32), 10), images) == 1
     assert threads_for(builtin("resnet", (3, 32, 32), 10), images) == 2
+    with limited(1):
+        assert threads_for(builtin("resnet", (3, 32, 32), 10), images) == 1, "a task of a grid has one core"
     assert threads_for(nn.Linear(3, 2), digits) == 1, "a network that does not run is refused elsewhere"
 
 
