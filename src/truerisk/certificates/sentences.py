@@ -72,7 +72,7 @@ def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
     if settings.own_training:
         lines.append("Your training function used nothing but the examples that it was given.")
     if settings.trust_factory:
-        lines.append(f"You vouch that the weights which the factory {settings.model} starts from never saw this data.")
+        lines.append(f"You vouch that no weight or buffer that the factory {settings.model} starts from saw this data.")
     elif settings.model_kind == FACTORY and settings.prior != "none":
         lines.append(f"What the factory {settings.model} builds before training does not depend on this data.")
     if settings.model_kind == MODULE and settings.prior != "none":
