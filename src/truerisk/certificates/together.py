@@ -28,9 +28,9 @@ from truerisk.certificates.settings import (
     HOLD_OUT,
     PAC_BAYES_KL,
     Settings,
-    already_tried,
     default_plans,
     split_fraction,
+    tried_before,
 )
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data
@@ -77,7 +77,7 @@ class Request:
         if self.lr is not None and self.fit is not None:
             raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
         std = DATA_FREE_STD if std is None and not fraction else std
-        before = already_tried(self.arch.name, self.arch.kind, self.data, prior, self.seed)
+        before = tried_before(self.arch, self.data, prior, self.seed)
         settings = Settings(
             method=method.name,
             prior=prior,
