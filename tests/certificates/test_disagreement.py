@@ -155,7 +155,7 @@ def test_a_stochastic_surrogate_has_new_weights_for_each_input(parts, target, mo
 
 def test_inputs_that_were_seen_are_refused(parts, target):
     mixed = np.concatenate([parts[1].X[:20], parts[0].X[7:8]])
-    with pytest.raises(truerisk.TrueriskError, match=r"1 of 21 unlabelled examples \(the first: row 20\)"):
+    with pytest.raises(truerisk.TrueriskError, match=r"1 of 21 unlabelled inputs \(the first: row 20\)"):
         truerisk.certify(target, parts[0], unlabelled=mixed, **QUICK)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
+from truerisk.certificates.draws import sentences as about_draws
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split
 from truerisk.nets import FACTORY, MODULE
@@ -49,7 +50,9 @@ def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
     n = len(parts.certify)
     lines = [
         f"The {n:,} certifying examples are independent draws from the distribution that the risk is about.",
-        "No examples are near copies of one another or come in groups (frames of one video, scans of one patient).",
+        "No example was made from another (an exact or near copy), and none come in groups (frames of one video, scans "
+        "of one patient).",
+        *about_draws(settings.repeats_are_draws, settings.repeats, settings.row_ids),
     ]
     if settings.prior == "none":
         lines.append(
@@ -88,8 +91,8 @@ def warnings(record: dict[str, Any], data: Data, duplicates: int, advice: str) -
     lines = []
     if duplicates:
         lines.append(
-            f"{duplicates:,} certifying examples also occur among the prior's examples, so the examples are not "
-            "independent draws; remove exact duplicates."
+            f"{duplicates:,} certifying examples have the same inputs as examples outside the certifying set. Separate "
+            "draws may be equal; if one draw was recorded twice, the bound does not hold."
         )
     if record["kl"] is not None and record["kl"] < 1:
         lines.append(

@@ -19,8 +19,8 @@ PAC_BAYES_KL, HOLD_OUT = "pac-bayes-kl", "hold-out"  # the methods that other mo
 # Whoever picks must pay (rule 3 of the design): fewer than 32 pairs of network and prior were compared on
 # each, so a certificate of theirs on these data uses one part in 32 of delta. The recipes of the residual networks
 # (``training.recipes``), fewer than 32 too, were compared on rows that the seeds 0, 1 and 2 never certify on when 80 %
-# or more of the rows train: such certificates owe nothing. Other rows, or rows in another order, are split otherwise, so
-# this is about the exact sets.
+# or more of the rows train: such certificates owe nothing. This is about the exact sets: other rows, or another order
+# of the rows, are split in another way.
 TRIED_BY_AUTHORS = 32
 CLEAN_SEEDS, CLEAN_FRACTION = (0, 1, 2), 0.8
 TUNED_ON = {
@@ -56,6 +56,9 @@ TYPES = {
     "plans": dict,
     "options": dict,
     "given": bool,
+    "repeats_are_draws": bool,
+    "repeats": int,
+    "row_ids": str,
 }
 
 
@@ -78,6 +81,9 @@ class Settings:
     options: dict[str, Any] = field(default_factory=dict)  # of the method, as the user set them
     methods: int = 1  # that share this configuration's part of delta, this one included
     given: bool = False  # weights that saw all of the data came with the network, and are used
+    repeats_are_draws: bool = False  # the user's word for rows that equal another one
+    repeats: int = 0  # such rows between two sets, or among unlabelled inputs
+    row_ids: str = ""  # sha256 of the identities that tell rows apart, if any were given
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,7 +92,7 @@ class Settings:
     def from_record(cls, record: dict[str, Any]) -> Settings:
         """The inverse of ``record``; every value must have the type it was written with."""
         wrong = [name for name, kind in TYPES.items() if not isinstance(record.get(name), kind)]
-        wrong += [n for n in ("seed", "tried", "methods") if isinstance(record.get(n), bool)]
+        wrong += [n for n in ("seed", "tried", "methods", "repeats") if isinstance(record.get(n), bool)]
         if wrong:
             raise TrueriskError(f"the settings of the certificate are not readable ({', '.join(wrong)}).")
         try:

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from truerisk.certificates.certificate import Certificate, complete
+from truerisk.certificates.draws import NOTHING_SAID, Draws
 from truerisk.certificates.evidence import Evidence, split_data
 from truerisk.certificates.methods import METHODS, PREDICTORS, Method, find_method
 from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
-from truerisk.certificates.methods.disagreement import checked_inputs, with_target
+from truerisk.certificates.methods.disagreement import with_target
 from truerisk.certificates.record import assemble, measure, spend
 from truerisk.certificates.scales import with_layers
 from truerisk.certificates.settings import (
@@ -67,6 +68,7 @@ class Request:
     trained: bool = False  # ``arch.given`` holds weights that saw all of ``data``
     unlabelled: np.ndarray | None = None
     lr: float | None = None  # None: as the plans have it
+    draws: Draws = NOTHING_SAID  # about the unlabelled inputs
 
     def settings(self, method: Method, prior: str, methods: int = 1) -> Settings:
         """All choices with their defaults filled in, refused here if they can't work."""
@@ -96,6 +98,7 @@ class Request:
             options=with_layers({**method.options, **self.options}, self.arch.template),
             methods=methods,
             given=self.trained,
+            **(self.draws.recorded() if method.needs_unlabelled else {}),
         )
         method.refuse(settings)
         spend(settings)  # refuses a delta or a count that makes no sense before anything is trained
@@ -119,8 +122,6 @@ def choose(request: Request, method: str | None, predictor: str | None) -> list[
     """The methods that a call runs; all that it needs to know is known before anything is trained."""
     if predictor not in (None, *PREDICTORS):
         raise TrueriskError(f"there is no kind of predictor {predictor!r}; choose one of {', '.join(PREDICTORS)}.")
-    if request.unlabelled is not None:
-        checked_inputs(request.unlabelled, request.data)
     if method not in (None, ALL):
         return [_one(request, find_method(method), predictor)]
     if method is None and not request.trained:

@@ -63,3 +63,5 @@ class HoldOut(Method):
         left = len(case.evidence.parts.prior)
         rows = f", and that the {left:,} rows left out were in its training" if left else ""
         case.result.unchecked.append(f"that the network never saw the fresh examples{rows}: that is your word")
+        if case.settings.repeats:
+            case.result.unchecked.append(f"that {case.settings.repeats:,} rows that equal another are separate draws")
