@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from certificates.own import own
 from safetensors.torch import load_file, save_file
 from scipy.stats import beta
 
@@ -32,7 +33,7 @@ def _few_draws():
 @pytest.fixture(scope="module")
 def parts():
     """(labelled digits, others whose labels only the tests know)."""
-    digits = load("digits")
+    digits = own(load("digits"))
     return digits.take(np.arange(800)), digits.take(np.arange(800, 1797))
 
 
