@@ -139,6 +139,7 @@ class TestFresh:
         fresh, seen = (Data("x", rng.normal(size=(30, 6)), np.arange(30) % 2, 2) for _ in range(2))
         cert = truerisk.certify(network, fresh=fresh, trained_on=seen, repeats_are_draws=True)
         assert cert.record["settings"]["repeats"] == 0
+        assert cert.record["settings"]["repeats_are_draws"] is False
         assert not any("equal another" in line for line in cert.assumptions)
 
     def test_identities_decide(self, small, network):

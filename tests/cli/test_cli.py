@@ -448,7 +448,7 @@ def test_trained_weights_and_unlabelled_inputs(run, trained, few):
     np.save("seen.npy", digits.X[399:700])
     code, out, err = run("certify", *own, "--unlabelled", "seen.npy")
     assert (code, out) == (2, "")
-    assert "1 of 301 unlabelled examples (the first: row 0)" in err
+    assert "1 of 301 unlabelled inputs (the first: row 0)" in err
     code, _, err = run("certify", *own)
     assert code == 2
     assert "--unlabelled" in err

@@ -38,10 +38,10 @@ class Draws:
         return cls(bool(repeats_are_draws), read_ids(ids, "ids"), read_ids(trained_on_ids, "trained_on_ids"))
 
     def recorded(self) -> dict[str, Any]:
-        """The fields of ``Settings`` that are about this."""
+        """The fields of ``Settings`` that are about this; a word is kept where there are rows that it is about."""
         given = self.ids is not None or self.seen_ids is not None
         digest = hashlib.sha256(json.dumps([self.ids, self.seen_ids]).encode()).hexdigest() if given else ""
-        return {"repeats_are_draws": self.word, "repeats": self.repeats, "row_ids": digest}
+        return {"repeats_are_draws": self.word and self.repeats > 0, "repeats": self.repeats, "row_ids": digest}
 
     def by_number(self, fresh: np.ndarray, n: int) -> Draws:
         """For the rows ``fresh`` of one set of n: row numbers tell them apart, so values are not compared."""

@@ -95,6 +95,9 @@ class Settings:
         wrong += [n for n in ("seed", "tried", "methods", "repeats") if isinstance(record.get(n), bool)]
         if wrong:
             raise TrueriskError(f"the settings of the certificate are not readable ({', '.join(wrong)}).")
+        vouched = record["repeats_are_draws"] or (record["row_ids"] and record["repeats"])
+        if record["repeats"] < 0 or bool(record["repeats"]) != bool(vouched):
+            raise TrueriskError("the settings of the certificate speak of equal rows that nobody vouches for.")
         try:
             plans = {name: Plan(**plan) for name, plan in record["plans"].items()}
             return cls(**{**record, "plans": plans})
