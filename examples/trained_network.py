@@ -3,8 +3,8 @@
 What one learns:
 
 * ``fresh=`` certifies the network exactly as it is: no noise on the weights, no KL, an exact binomial bound.
-* ``trained_on=`` names the rows that the network was trained on. They are left out, and an example that occurs
-  both among them and among the fresh ones is refused.
+* ``trained_on=`` names the rows that the network was trained on, and they are left out. If it is data of its own,
+  ``ids=`` and ``trained_on_ids=`` tell which rows are one draw, and a draw that is in both sets is refused.
 * That nothing else about the fresh examples was used (to stop, to tune, to choose a network) is your word. The
   certificate prints it as an assumption.
 
@@ -67,8 +67,8 @@ def main(folder: Path) -> None:
     print(f"verified: at most {bound(truerisk.verify(folder / 'certificate', model=build).risk_bound)}")
 
     try:  # the last five rows given as fresh were trained on as well
-        fresh = digits.take(np.concatenate([np.setdiff1d(np.arange(len(digits)), rows), rows[-5:]]))
-        truerisk.certify(model, fresh=fresh, trained_on=digits.take(rows))
+        mixed = np.concatenate([np.setdiff1d(np.arange(len(digits)), rows), rows[-5:]])
+        truerisk.certify(model, fresh=digits.take(mixed), ids=mixed, trained_on=digits.take(rows), trained_on_ids=rows)
     except truerisk.TrueriskError as error:
         print(f"refused, as it should be: {error}")
 

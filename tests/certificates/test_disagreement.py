@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from certificates.own import own
 from safetensors.torch import load_file, save_file
 from scipy.stats import beta
 
@@ -32,7 +33,7 @@ def _few_draws():
 @pytest.fixture(scope="module")
 def parts():
     """(labelled digits, others whose labels only the tests know)."""
-    digits = load("digits")
+    digits = own(load("digits"))
     return digits.take(np.arange(800)), digits.take(np.arange(800, 1797))
 
 
@@ -155,7 +156,7 @@ def test_a_stochastic_surrogate_has_new_weights_for_each_input(parts, target, mo
 
 def test_inputs_that_were_seen_are_refused(parts, target):
     mixed = np.concatenate([parts[1].X[:20], parts[0].X[7:8]])
-    with pytest.raises(truerisk.TrueriskError, match=r"1 of 21 unlabelled examples \(the first: row 20\)"):
+    with pytest.raises(truerisk.TrueriskError, match=r"1 of 21 unlabelled inputs \(the first: row 20\)"):
         truerisk.certify(target, parts[0], unlabelled=mixed, **QUICK)
 
 

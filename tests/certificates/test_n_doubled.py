@@ -349,13 +349,13 @@ def test_delta_spent_twice(made, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("made", ["disagreement"], indirect=True)
 def test_unlabelled_inputs_listed_twice(made, tmp_path):
-    """They have no indices to recount: copies are refused."""
+    """They have no indices to recount: equal rows are refused where nothing says that they are separate draws."""
     X = np.repeat(made.cert.evidence.arrays["unlabelled"]["X"].numpy(), 2, axis=0)
     evidence = with_target(made.cert.evidence, made.model, X)
     counts = {**made.honest.counts, "disagreements": doubled(made.honest, 2).counts["disagreements"]}
     record = made.record(evidence, replace(made.honest, counts=counts))
     assert record["risk_bound"] < made.cert.risk_bound
-    with pytest.raises(VerificationError, match="more than once"):
+    with pytest.raises(VerificationError, match="unlabelled inputs equal another one"):
         made.verify(record, evidence, tmp_path)
-    with pytest.raises(truerisk.TrueriskError, match="more than once"):
+    with pytest.raises(truerisk.TrueriskError, match="unlabelled inputs equal another one"):
         truerisk.certify(made.model, made.data, method="disagreement", unlabelled=X)

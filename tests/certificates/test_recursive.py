@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from certificates.forging import sealed, settings_of
+from certificates.own import own
 from torch import nn
 
 import truerisk
@@ -35,7 +36,7 @@ def _few_draws():
 @pytest.fixture(scope="module")
 def small():
     """Threes and eights, so that a small network has something to certify."""
-    digits = load("digits")
+    digits = own(load("digits"))
     rows = np.flatnonzero((digits.y == 3) | (digits.y == 8))
     return load((digits.X[rows], (digits.y[rows] == 8).astype(np.int64)))
 

@@ -7,13 +7,14 @@ import shutil
 from decimal import Decimal
 
 import pytest
+from certificates.own import own
 from scipy.stats import beta
 
 import truerisk
 from truerisk.certificates import together
 from truerisk.certificates.ledger import ledger
 from truerisk.certificates.methods import METHODS
-from truerisk.data import Data, load
+from truerisk.data import load
 from truerisk.pacbayes import monte_carlo
 
 QUICK = {"epochs": 3, "tried": 1}
@@ -22,9 +23,8 @@ CHOSEN = ("pac-bayes-kl", "single-draw", "progressive", "hold-out")
 
 @pytest.fixture(scope="module")
 def digits():
-    """Under another name: on "digits" every configuration counts 32 times."""
-    some = load("digits").take(range(600))
-    return Data("some digits", some.X, some.y, some.classes)
+    """In other shades: on rows of digits every configuration counts 32 times."""
+    return own(load("digits").take(range(600)))
 
 
 @pytest.fixture(scope="module")

@@ -186,6 +186,18 @@ class TestFresh:
         code, _, err = run("certify", *arguments)
         assert code == 2
         assert "1 of 898 fresh examples" in err
+        assert "--repeats-are-draws" in err
+        assert "remove" not in err
+        code, out, _ = run("certify", *arguments, "--repeats-are-draws", "--json")
+        assert code == 0
+        assert any("You vouch that rows that equal another one (1)" in line for line in json.loads(out)["assumptions"])
+        Path("test.txt").write_text("\n".join(f"image {row}" for row in range(899, 1797)))
+        Path("train.json").write_text(json.dumps([f"image {row}" for row in range(900)]))
+        code, _, err = run("certify", *arguments, "--ids", "test.txt", "--trained-on-ids", "train.json")
+        assert code == 2
+        assert "row 0 of the fresh examples and row 899 of the data" in err
+        Path("train.json").write_text(json.dumps([f"other {row}" for row in range(900)]))
+        assert run("certify", *arguments, "--ids", "test.txt", "--trained-on-ids", "train.json")[0] == 0
         np.savez("test.npz", X=digits.X[900:], y=digits.y[900:])
         assert run("certify", *arguments)[0] == 0
 
@@ -440,7 +452,7 @@ def test_trained_weights_and_unlabelled_inputs(run, trained, few):
     np.save("seen.npy", digits.X[399:700])
     code, out, err = run("certify", *own, "--unlabelled", "seen.npy")
     assert (code, out) == (2, "")
-    assert "1 of 301 unlabelled examples (the first: row 0)" in err
+    assert "1 of 301 unlabelled inputs (the first: row 0)" in err
     code, _, err = run("certify", *own)
     assert code == 2
     assert "--unlabelled" in err

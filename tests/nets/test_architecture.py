@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
-from truerisk.nets import BUILTIN, FACTORY, MODULE, architecture
+from truerisk.nets import BUILTIN, FACTORY, MODULE, architecture, builtin
 
 SHAPE, CLASSES = (4,), 3
 
@@ -211,3 +211,77 @@ def test_a_factory_that_can_not_be_repeated_is_noticed():
     except TrueriskError:
         return
     assert same(arch.build(0), arch.build(0))
+
+
+# Buffers too: statistics of the data may lie there.
+
+
+class WithBuffer(nn.Module):
+    def __init__(self, value, persistent=True):
+        super().__init__()
+        self.register_buffer("table", value, persistent=persistent)
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+TRAINING_INPUTS = torch.randn(20, 4, generator=torch.Generator().manual_seed(3))
+POSITIONS = torch.sin(torch.arange(12.0)[:, None] / 10 ** torch.arange(4.0))
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize(
+    "value",
+    [
+        TRAINING_INPUTS,
+        TRAINING_INPUTS.mean(0),
+        (TRAINING_INPUTS > 0)[0],  # which features were selected
+        torch.tensor([301, 299, 120]),  # counts of classes
+        POSITIONS,  # a formula, but nobody can tell by its values
+    ],
+)
+def test_buffers_that_ignore_the_seed_need_a_word(value, persistent):
+    with pytest.raises(TrueriskError, match=r"same buffers whatever the seed \(table\).*--trust-factory"):
+        architecture(lambda: WithBuffer(value, persistent), SHAPE, CLASSES)
+    arch = architecture(lambda: WithBuffer(value, persistent), SHAPE, CLASSES, trust_factory=True)
+    assert torch.equal(arch.build(0).table, value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.zeros(5),
+        torch.tensor(7),
+        torch.full((2, 3), 255.0),
+        torch.empty(0),
+        torch.arange(6),
+        torch.arange(6.0)[None],
+        torch.arange(1, 9),
+        torch.ones(5, 5).tril()[None, None],
+        torch.full((4, 4), float("-inf")).triu(1),
+        torch.ones(4, 4, dtype=torch.bool).triu(0),
+        torch.eye(3, 4),
+    ],
+)
+def test_buffers_that_hold_nothing_are_fine(value):
+    assert architecture(lambda: WithBuffer(value), SHAPE, CLASSES).kind == FACTORY
+
+
+def test_random_buffers_are_fine():
+    assert architecture(lambda: WithBuffer(torch.randn(4, 4)), SHAPE, CLASSES).kind == FACTORY
+
+
+@pytest.mark.parametrize("name", ["cosnet:4-4", "mirrored-cosnet:4-4", "resnet:9-12", "mirrored-resnet:9-12"])
+def test_a_factory_may_return_a_built_in_network_with_its_fixed_cosines(name):
+    def build():
+        return builtin(name, (1, 8, 8), CLASSES)
+
+    def bent():
+        net = build()
+        next(net.buffers()).flatten()[0] += 0.5
+        return net
+
+    assert architecture(build, (1, 8, 8), CLASSES).kind == FACTORY
+    with pytest.raises(TrueriskError, match="weight"):
+        architecture(bent, (1, 8, 8), CLASSES)

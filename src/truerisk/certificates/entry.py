@@ -10,10 +10,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from truerisk.certificates.certificate import Certificate
+from truerisk.certificates.draws import Draws
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.fresh import leave_out
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.methods.base import DETERMINISTIC
+from truerisk.certificates.methods.disagreement import settle_inputs
 from truerisk.certificates.record import spend
 from truerisk.certificates.settings import HOLD_OUT, Settings, check_seed
 from truerisk.certificates.together import Request, choose, finish, run
@@ -47,6 +49,9 @@ def certify(
     lr: float | None = None,
     prior_std: float | None = None,
     trust_factory: bool = False,
+    repeats_are_draws: bool = False,
+    ids: object = None,
+    trained_on_ids: object = None,
     options: dict[str, Any] | None = None,
     device: str = CPU,
     threads: int | None = None,
@@ -65,6 +70,10 @@ def certify(
     * ``fit(module, dataset)``: your own training, for the prior and for the hold-out floor.
     * ``fresh=data``: certify the module as it is (or with ``weights``, a file or a state dict) on data it never saw.
       ``trained_on`` (indices or data) is checked for overlap.
+    * ``repeats_are_draws=True``: your word that rows with equal values (in two data sets, or among unlabelled inputs)
+      are separate draws. Or give identities, one integer or word per row: ``ids`` of the fresh or unlabelled rows,
+      ``trained_on_ids`` of the data that the network was trained on. Rows with one identity are one draw, all others
+      are separate draws, whatever their values.
     * ``weights`` without ``fresh``: a network that was trained on all of ``data``. With ``unlabelled`` inputs that it
       never saw, it is also certified unchanged, by how often it agrees with a certified network.
     * ``tried``: how many configurations (network, prior, seed) were compared on this data, this one
@@ -83,11 +92,16 @@ def certify(
     """
     check_seed(seed)
     threads = None if threads is None else check_threads(threads)
+    draws = Draws.of(repeats_are_draws, ids, trained_on_ids)
     if fresh is not None:
         _refuse_beside_fresh(data, unlabelled, method, predictor)
-        return _certify_fresh(build, load(fresh, data_dir), weights, trained_on, delta, seed, tried, threads, data_dir)
+        return _certify_fresh(
+            build, load(fresh, data_dir), weights, trained_on, delta, seed, tried, threads, data_dir, draws
+        )
     if trained_on is not None:
         raise TrueriskError("trained_on says what fresh examples must not overlap: give fresh data too (--fresh).")
+    if unlabelled is None and draws.recorded()["row_ids"]:
+        raise TrueriskError("ids are of rows that the network never saw: give --fresh or --unlabelled with --ids.")
     loaded = load("digits" if data is None else data, data_dir)
     arch = architecture(build, loaded.input_shape, loaded.classes, trust_factory=trust_factory)
     trained = weights is not None or unlabelled is not None
@@ -97,6 +111,7 @@ def certify(
             raise TrueriskError("unlabelled inputs are for a network that is already trained: give --weights FILE too.")
         module = check_network(_trained_module(arch, weights), loaded.X, loaded.classes)
         arch = replace(arch, given=module)
+    inputs = None if unlabelled is None else load_inputs(unlabelled, data_dir)[0]
     request = Request(
         data=loaded,
         arch=arch,
@@ -111,9 +126,10 @@ def certify(
         options=options or {},
         fit=fit,
         trained=trained,
-        unlabelled=None if unlabelled is None else load_inputs(unlabelled, data_dir)[0],
+        unlabelled=inputs,
         lr=lr,
         threads=threads or threads_for(arch.template(), loaded.X),
+        draws=draws if inputs is None else settle_inputs(inputs, loaded, draws),
     )
     choices = choose(request, method, predictor)
     with training_on(device):
@@ -139,14 +155,15 @@ def _certify_fresh(
     tried: int | None,
     threads: int | None,
     data_dir: str | Path | None,
+    draws: Draws,
 ) -> Certificate:
     """Clopper-Pearson on fresh data: exact, and as tight as anything that only counts errors."""
     arch = architecture(build, data.input_shape, data.classes, trust_factory=True)
     settings = Settings(HOLD_OUT, "none", float(delta), seed, 1 if tried is None else tried, arch.name, arch.kind)
     spend(settings)
     module = _trained_module(arch, weights)
-    settings = replace(settings, threads=threads or threads_for(module, data.X))
-    parts = leave_out(data, trained_on, data_dir)
+    parts, draws = leave_out(data, trained_on, data_dir, draws)
+    settings = replace(settings, threads=threads or threads_for(module, data.X), **draws.recorded())
     network = check_network(module, data.X[parts.certify], data.classes)
     return finish(settings, data, arch, Evidence(parts, {"network": network}))
 

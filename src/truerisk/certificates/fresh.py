@@ -7,51 +7,42 @@ from pathlib import Path
 
 import numpy as np
 
-from truerisk.data import Data, Split, check_partition, load, row_hashes
+from truerisk.certificates.draws import FRESH, NOTHING_SAID, Draws
+from truerisk.data import Data, Split, check_partition, load
 from truerisk.errors import TrueriskError
 
 INDEX_FILES = (".npy", ".txt", ".json")
 
 
-def leave_out(data: Data, trained_on: object, data_dir: str | Path | None = None) -> Split:
-    """The rows of ``data`` that may certify a trained network.
+def leave_out(
+    data: Data, trained_on: object, data_dir: str | Path | None = None, draws: Draws = NOTHING_SAID
+) -> tuple[Split, Draws]:
+    """The rows of ``data`` that may certify a trained network, and what is said about equal ones.
 
     ``trained_on`` is None, the indices of rows of ``data`` that the network was trained on (an array, or
-    a .npy, .txt or .json file): these are left out; or another data set: then an example that is in both
-    is an error.
+    a .npy, .txt or .json file): these are left out; or another data set: then a draw that is in both is an error.
     """
-    rows = np.arange(len(data))
-    used = _indices(trained_on)
-    if used is None:
-        used = np.empty(0, dtype=np.int64)
-        if trained_on is not None:
-            refuse_overlap(data.X, load(trained_on, data_dir).X, "the data that the network was trained on")
-    else:
-        if used.size and (used.min() < 0 or used.max() >= len(data)):
+    rows, used = np.arange(len(data)), np.empty(0, dtype=np.int64)
+    numbers = _indices(trained_on)
+    if numbers is not None:
+        if numbers.size and (numbers.min() < 0 or numbers.max() >= len(data)):
             raise TrueriskError(f"an index in trained-on lies outside 0 to {len(data) - 1}, the rows of {data.name}.")
-        used = np.unique(used)
-        rest = np.setdiff1d(rows, used)
-        refuse_overlap(data.X[rest], data.X[used], "the rows that the network was trained on")
+        used = np.unique(numbers)
     parts = Split(prior=used.astype(np.int64), certify=np.setdiff1d(rows, used).astype(np.int64))
+    if trained_on is None or numbers is not None:
+        draws = draws.by_number(parts.certify, len(data))
+    else:
+        seen, what = load(trained_on, data_dir).X, "the data that the network was trained on"
+        if seen.shape[1:] != data.X.shape[1:]:
+            raise TrueriskError(
+                f"the fresh inputs have shape {data.input_shape}, but those of {what} have {seen.shape[1:]}; give data "
+                "of one shape."
+            )
+        draws = draws.between(data.X, seen, FRESH, what)
     if len(parts.certify) < 10:
         raise TrueriskError(f"only {len(parts.certify)} fresh examples are left; at least 10 are needed.")
     check_partition(parts, len(data))
-    return parts
-
-
-def refuse_overlap(fresh: np.ndarray, seen: np.ndarray, what: str, kind: str = "fresh") -> None:
-    """Refuse inputs that also occur, number for number, among those that were seen."""
-    if fresh.shape[1:] != seen.shape[1:]:
-        raise TrueriskError(
-            f"the {kind} inputs have shape {fresh.shape[1:]}, but {what} has {seen.shape[1:]}; they can't be compared."
-        )
-    known = set(row_hashes(seen).tolist())
-    both = [i for i, digest in enumerate(row_hashes(fresh).tolist()) if digest in known]
-    if both:
-        raise TrueriskError(
-            f"{len(both):,} of {len(fresh):,} {kind} examples (the first: row {both[0]}) also occur in {what}; a "
-            "network can't be certified on examples it has seen, so remove them."
-        )
+    return parts, draws
 
 
 def _indices(trained_on: object) -> np.ndarray | None:

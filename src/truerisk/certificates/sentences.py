@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from truerisk.certificates.draws import sentences as about_draws
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split
 from truerisk.nets import FACTORY, MODULE
@@ -44,7 +45,9 @@ def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
     n = len(parts.certify)
     lines = [
         f"The {n:,} certifying examples are independent draws from the distribution that the risk is about.",
-        "No examples are near copies of one another or come in groups (frames of one video, scans of one patient).",
+        "No example was made from another (an exact or near copy), and none come in groups (frames of one video, scans "
+        "of one patient).",
+        *about_draws(settings.repeats_are_draws, settings.repeats, settings.row_ids),
     ]
     if settings.prior == "none":
         lines.append(
@@ -67,7 +70,7 @@ def assumptions(settings: Settings, data: Data, parts: Split) -> list[str]:
     if settings.own_training:
         lines.append("Your training function used nothing but the examples that it was given.")
     if settings.trust_factory:
-        lines.append(f"You vouch that the weights which the factory {settings.model} starts from never saw this data.")
+        lines.append(f"You vouch that no weight or buffer that the factory {settings.model} starts from saw this data.")
     elif settings.model_kind == FACTORY and settings.prior != "none":
         lines.append(f"What the factory {settings.model} builds before training does not depend on this data.")
     if settings.model_kind == MODULE and settings.prior != "none":
@@ -83,8 +86,8 @@ def warnings(record: dict[str, Any], data: Data, duplicates: int, advice: str) -
     lines = []
     if duplicates:
         lines.append(
-            f"{duplicates:,} certifying examples also occur among the prior's examples, so the examples are not "
-            "independent draws; remove exact duplicates."
+            f"{duplicates:,} certifying examples have the same inputs as examples outside the certifying set. Separate "
+            "draws may be equal; if one draw was recorded twice, the bound does not hold."
         )
     if record["kl"] is not None and record["kl"] < 1:
         lines.append(

@@ -8,7 +8,7 @@ from typing import Any
 
 from truerisk.data import Data
 from truerisk.errors import TrueriskError
-from truerisk.nets import BUILTIN
+from truerisk.nets import BUILTIN, Architecture, builtin_name
 from truerisk.training import Plan
 from truerisk.training.recipes import RECIPES, recipe
 
@@ -19,7 +19,8 @@ PAC_BAYES_KL, HOLD_OUT = "pac-bayes-kl", "hold-out"  # the methods that other mo
 # Whoever picks must pay (rule 3 of the design): fewer than 32 pairs of network and prior were compared on
 # each, so a certificate of theirs on these data uses one part in 32 of delta. The recipes of the residual networks
 # (``training.recipes``), fewer than 32 too, were compared on rows that the seeds 0, 1 and 2 never certify on when 80 %
-# or more of the rows train: such certificates owe nothing.
+# or more of the rows train: such certificates owe nothing. This is about the exact sets: other rows, or another order
+# of the rows, are split in another way.
 TRIED_BY_AUTHORS = 32
 CLEAN_SEEDS, CLEAN_FRACTION = (0, 1, 2), 0.8
 TUNED_ON = {
@@ -56,6 +57,9 @@ TYPES = {
     "options": dict,
     "given": bool,
     "threads": int,
+    "repeats_are_draws": bool,
+    "repeats": int,
+    "row_ids": str,
 }
 
 
@@ -79,6 +83,9 @@ class Settings:
     methods: int = 1  # that share this configuration's part of delta, this one included
     given: bool = False  # weights that saw all of the data came with the network, and are used
     threads: int = 1  # that train and count: sums over more of them round in another order
+    repeats_are_draws: bool = False  # the user's word for rows that equal another one
+    repeats: int = 0  # such rows between two sets, or among unlabelled inputs
+    row_ids: str = ""  # sha256 of the identities that tell rows apart, if any were given
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,15 +94,22 @@ class Settings:
     def from_record(cls, record: dict[str, Any]) -> Settings:
         """The inverse of ``record``; every value must have the type it was written with."""
         wrong = [name for name, kind in TYPES.items() if not isinstance(record.get(name), kind)]
-        whole = ("seed", "tried", "methods", "threads")
-        wrong += [n for n in whole if n not in wrong and (isinstance(record[n], bool) or record[n] < (n != "seed"))]
+        whole = {"seed": 0, "tried": 1, "methods": 1, "threads": 1, "repeats": 0}
+        wrong += [n for n, least in whole.items() if n not in wrong and not _at_least(record[n], least)]
         if wrong:
             raise TrueriskError(f"the settings of the certificate are not readable ({', '.join(wrong)}).")
+        vouched = record["repeats_are_draws"] or (record["row_ids"] and record["repeats"])
+        if bool(record["repeats"]) != bool(vouched):
+            raise TrueriskError("the settings of the certificate speak of equal rows that nobody vouches for.")
         try:
             plans = {name: Plan(**plan) for name, plan in record["plans"].items()}
             return cls(**{**record, "plans": plans})
         except (TypeError, AttributeError) as error:
             raise TrueriskError(f"the settings of the certificate are not readable ({error}).") from error
+
+
+def _at_least(value: int, least: int) -> bool:
+    return not isinstance(value, bool) and value >= least
 
 
 def check_seed(seed: object) -> None:
@@ -104,13 +118,19 @@ def check_seed(seed: object) -> None:
         raise TrueriskError(f"the seed is {seed!r}, but must be a whole number that is not negative.")
 
 
-def already_tried(model: str, model_kind: str, data: Data, prior: str, seed: int) -> int:
-    """How many configurations were compared on the certifying rows of this data before the user came."""
-    looked_at = data.name in TUNED_ON or data.sha256 in TUNED_ON.values()
-    if model_kind != BUILTIN or not looked_at:
+def tried_before(arch: Architecture, data: Data, prior: str, seed: int) -> int:
+    """How many configurations were compared on the certifying rows of this data before the user came.
+
+    Data are recognized by their rows and networks by their structure, because names are the user's to choose.
+    """
+    if data.known is None:
         return 1
-    clean = seed in CLEAN_SEEDS and split_fraction(prior) >= CLEAN_FRACTION
-    return 1 if has_recipe(model) and clean else TRIED_BY_AUTHORS
+    name = arch.name if arch.kind == BUILTIN else builtin_name(arch.template(), data.input_shape, data.classes)
+    if name is None:
+        return 1
+    exact = data.sha256 in TUNED_ON.values()  # other rows would be shuffled otherwise
+    clean = exact and seed in CLEAN_SEEDS and split_fraction(prior) >= CLEAN_FRACTION
+    return 1 if has_recipe(name) and clean else TRIED_BY_AUTHORS
 
 
 def has_recipe(model: str) -> bool:

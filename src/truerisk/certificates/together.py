@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from truerisk.certificates.certificate import Certificate, complete
+from truerisk.certificates.draws import NOTHING_SAID, Draws
 from truerisk.certificates.evidence import Evidence, split_data
 from truerisk.certificates.frozen import freeze
 from truerisk.certificates.methods import METHODS, PREDICTORS, Method, find_method
 from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
-from truerisk.certificates.methods.disagreement import checked_inputs, with_target
+from truerisk.certificates.methods.disagreement import with_target
 from truerisk.certificates.record import assemble, measure, spend
 from truerisk.certificates.scales import with_layers
 from truerisk.certificates.settings import (
@@ -29,9 +30,9 @@ from truerisk.certificates.settings import (
     HOLD_OUT,
     PAC_BAYES_KL,
     Settings,
-    already_tried,
     default_plans,
     split_fraction,
+    tried_before,
 )
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data
@@ -70,6 +71,7 @@ class Request:
     unlabelled: np.ndarray | None = None
     lr: float | None = None  # None: as the plans have it
     threads: int = 1
+    draws: Draws = NOTHING_SAID  # about the unlabelled inputs
 
     def settings(self, method: Method, prior: str, methods: int = 1) -> Settings:
         """All choices with their defaults filled in, refused here if they can't work."""
@@ -80,7 +82,7 @@ class Request:
         if self.lr is not None and self.fit is not None:
             raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
         std = DATA_FREE_STD if std is None and not fraction else std
-        before = already_tried(self.arch.name, self.arch.kind, self.data, prior, self.seed)
+        before = tried_before(self.arch, self.data, prior, self.seed)
         settings = Settings(
             method=method.name,
             prior=prior,
@@ -100,6 +102,7 @@ class Request:
             methods=methods,
             given=self.trained,
             threads=self.threads,
+            **(self.draws.recorded() if method.needs_unlabelled else {}),
         )
         method.refuse(settings)
         spend(settings)  # refuses a delta or a count that makes no sense before anything is trained
@@ -124,8 +127,6 @@ def choose(request: Request, method: str | None, predictor: str | None) -> list[
     """The methods that a call runs; all that it needs to know is known before anything is trained."""
     if predictor not in (None, *PREDICTORS):
         raise TrueriskError(f"there is no kind of predictor {predictor!r}; choose one of {', '.join(PREDICTORS)}.")
-    if request.unlabelled is not None:
-        checked_inputs(request.unlabelled, request.data)
     if method not in (None, ALL):
         return [_one(request, find_method(method), predictor)]
     if method is None and not request.trained:

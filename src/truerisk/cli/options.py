@@ -21,7 +21,7 @@ Weights = Annotated[
     Path | None, typer.Option(help="Trained weights (safetensors or .pt state dict).", show_default=False)
 ]
 TrustFactory = Annotated[
-    bool, typer.Option("--trust-factory", help="Vouch that the factory's weights never saw this data.")
+    bool, typer.Option("--trust-factory", help="Vouch that the factory's weights and buffers never saw this data.")
 ]
 Shape = Annotated[str, typer.Option("--input", help="Shape of an input, batch first: 1,3,32,32.", show_default=False)]
 Integers = Annotated[

@@ -81,6 +81,13 @@ class Data:
         digest.update(np.ascontiguousarray(self.y, dtype="<i8").data)
         return digest.hexdigest()
 
+    @cached_property
+    def known(self) -> str | None:
+        """The training set that more than 1% of the rows belong to, if the built-in networks were chosen on it."""
+        from truerisk.data.known import known_rows
+
+        return known_rows(self.X)
+
 
 def from_arrays(
     X: Any,

@@ -8,6 +8,7 @@ from truerisk.nets.cosine import cosnet, mirrored_cosnet
 from truerisk.nets.evaluate import count_errors, margins, outputs, precision, predict_labels, wrong_and_close
 from truerisk.nets.fold import fold_batch_norm, unfoldable
 from truerisk.nets.memorizer import memorize, memorize_deep
+from truerisk.nets.recognize import builtin_name
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.nets.residual import mirrored_resnet, resnet
 from truerisk.nets.weights import load_weights, read_weights
@@ -20,6 +21,7 @@ __all__ = [
     "Architecture",
     "architecture",
     "builtin",
+    "builtin_name",
     "check_network",
     "classic",
     "convnet",

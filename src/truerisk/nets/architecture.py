@@ -18,6 +18,7 @@ from torch import nn
 from truerisk.errors import TrueriskError
 from truerisk.nets.builtin import KINDS, builtin, default_name
 from truerisk.nets.hidden import hidden_numbers, replaced_forwards
+from truerisk.nets.learnt import ignores_seed, numbers_of
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.seeds import derive, seeded_globals
 
@@ -89,7 +90,7 @@ def _from_factory(
 
 
 def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None:
-    """Weights that ignore the seed and are not constant were computed somewhere: maybe from the data."""
+    """Weights and buffers that ignore the seed were computed somewhere: maybe from the data."""
     module = build(derive(0, "probe"))
     hidden = hidden_numbers(module) + replaced_forwards(module)
     if hidden:
@@ -98,23 +99,16 @@ def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None
             "register them (nn.ModuleList, register_buffer), so that they can be checked and saved, or vouch with "
             "trust_factory=True (--trust-factory) that they never saw this data."
         )
-    one, two = dict(module.named_parameters()), dict(build(derive(1, "probe")).named_parameters())
-    again = dict(build(derive(0, "probe")).named_parameters())
-    if one.keys() != again.keys() or not all(torch.equal(w, again[k]) for k, w in one.items()):
+    one, again = numbers_of(module), numbers_of(build(derive(0, "probe")))
+    if one.keys() != again.keys() or not all(torch.equal(value, again[name]) for name, value in one.items()):
         raise TrueriskError(f"the factory {name} gives other weights each time; use torch's random numbers only.")
-    suspicious = [
-        key
-        for key, weight in one.items()
-        if key in two
-        and torch.equal(weight, two[key])
-        and weight.numel()
-        and bool((weight != weight.flatten()[0]).any())
-    ]
+    suspicious = ignores_seed(module, build(derive(1, "probe")))
     if suspicious:
+        kinds = {"weights" if key in dict(module.named_parameters()) else "buffers" for key in suspicious}
         raise TrueriskError(
-            f"the factory {name} gives the same weights whatever the seed ({', '.join(suspicious[:5])}), so they "
-            "may have been learnt from this data and can't shape a prior; initialize them at random, or vouch "
-            "with trust_factory=True (--trust-factory) that they never saw this data."
+            f"the factory {name} gives the same {' and '.join(sorted(kinds, reverse=True))} whatever the seed "
+            f"({', '.join(suspicious[:5])}), so they may come from this data; initialize them at random, or vouch with "
+            "trust_factory=True (--trust-factory) that they never saw it."
         )
 
 

@@ -41,7 +41,7 @@ from truerisk.certificates.methods import Method, find_method
 from truerisk.certificates.origins import DERIVED
 from truerisk.certificates.priors import random_weights
 from truerisk.certificates.record import after_tries, assemble, measure, spend
-from truerisk.certificates.settings import Settings, already_tried, check_seed
+from truerisk.certificates.settings import Settings, check_seed, tried_before
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Data, Split, check_partition, load
 from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
@@ -151,7 +151,7 @@ def _check_delta(folder: Path, settings: Settings, data: Data, arch: Architectur
             f"the certificate says that its network came as a {settings.model_kind}, but this one is a {arch.kind}; "
             "give the model that was certified."
         )
-    owed = 1 if settings.prior == "none" else already_tried(arch.name, arch.kind, data, settings.prior, settings.seed)
+    owed = 1 if settings.prior == "none" else tried_before(arch, data, settings.prior, settings.seed)
     if settings.tried < owed:
         raise VerificationError("the ledger does not pay for the configurations that were compared on this data.")
     beside = len(list(folder.glob(f"{OTHERS}/*/{CERTIFICATE}")))
@@ -285,6 +285,8 @@ def _say_what_is_trusted(case: _Case, evidence: Evidence, retrain: bool) -> None
     unchecked += [] if retrain else case.method.trusted(settings, evidence)
     unchecked += case.method.vouched(settings, evidence)
     unchecked.append("that the examples are independent draws, without near copies or groups")
+    if settings.repeats:
+        unchecked.append(f"that {settings.repeats:,} rows that equal another are separate draws: that is your word")
     if settings.trust_factory:
         unchecked.append("that the weights which the factory starts from never saw this data: that is your word")
     if settings.prior != "none":

@@ -20,15 +20,15 @@ import torch
 from torch import nn
 
 from truerisk.bounds import clopper_pearson, disagreement
+from truerisk.certificates.draws import UNLABELLED, Draws, equal_rows, unexplained
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Facts, errors_of
-from truerisk.certificates.fresh import refuse_overlap
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, STOCHASTIC, Method, Shares
 from truerisk.certificates.origins import VOUCHED, File
 from truerisk.certificates.settings import HOLD_OUT, Settings
 from truerisk.certificates.trainer import Trainer
-from truerisk.data import Data, Split, row_hashes
+from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
 from truerisk.nets import predict_labels
 from truerisk.pacbayes.monte_carlo import NORMALS
@@ -101,7 +101,7 @@ class Disagreement(Method):
 
     def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
         (inner, own), evidence = self.surrogate(settings), frozen.evidence
-        X = checked_inputs(evidence.arrays[INPUTS]["X"].numpy(), data)
+        X = checked_inputs(evidence.arrays[INPUTS]["X"].numpy(), data, settings)
         facts = inner.measure(own, data, frozen, seed)
         answers = np.concatenate(list(_answers(inner, own, frozen, X, seed("disagreement"))))
         # Errors of the target if the surrogate's answers were right; a tie or a NaN of the target differs.
@@ -163,21 +163,36 @@ def with_target(evidence: Evidence, target: nn.Module, X: np.ndarray) -> Evidenc
     return replace(evidence, networks=networks, arrays={**evidence.arrays, INPUTS: {"X": torch.from_numpy(X)}})
 
 
-def checked_inputs(X: np.ndarray, data: Data) -> np.ndarray:
-    """The unlabelled inputs, refused where they can't be fresh draws of what ``data`` is drawn from."""
+def settle_inputs(X: np.ndarray, data: Data, draws: Draws) -> Draws:
+    """What is said about equal rows, refused where the inputs can't be fresh draws of what ``data`` is drawn from."""
+    _refuse_shape(X, data)
+    return draws.between(X, data.X, UNLABELLED, "the labelled data")
+
+
+def checked_inputs(X: np.ndarray, data: Data, settings: Settings) -> np.ndarray:
+    """The unlabelled inputs of a certificate; all equal rows must be among those that its settings speak of.
+
+    Nothing else stands between an input that is listed twice and a smaller bound.
+    """
+    _refuse_shape(X, data)
+    within, across = equal_rows(X, data.X)
+    repeats = len({*within, *across})
+    if repeats and not (settings.repeats_are_draws or settings.row_ids):
+        raise TrueriskError(unexplained(repeats, len(X)))
+    if repeats != settings.repeats:
+        raise TrueriskError(
+            f"{repeats:,} unlabelled inputs equal another row, but the settings speak of {settings.repeats:,}; certify "
+            "these inputs again."
+        )
+    return X
+
+
+def _refuse_shape(X: np.ndarray, data: Data) -> None:
     if X.dtype != np.float32 or X.shape[1:] != data.X.shape[1:] or len(X) < LEAST or not np.isfinite(X).all():
         raise TrueriskError(
             f"the unlabelled inputs have shape {X.shape}; {LEAST} or more finite inputs of shape {data.input_shape}, "
             "those of the data, are needed."
         )
-    copies = len(X) - len(set(row_hashes(X).tolist()))
-    if copies:  # nothing else stands between an input that is listed twice and a smaller bound
-        raise TrueriskError(
-            f"{copies:,} of {len(X):,} unlabelled inputs are listed more than once, and copies are no independent "
-            "draws: give each input once."
-        )
-    refuse_overlap(X, data.X, "the labelled data", "unlabelled")
-    return X
 
 
 def _answers(inner: Method, own: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> Iterator[np.ndarray]:

@@ -48,6 +48,17 @@ def certify(
         str | None,
         typer.Option(help="Inputs that the trained network never saw; labels are ignored.", show_default=False),
     ] = None,
+    repeats_are_draws: Annotated[
+        bool, typer.Option("--repeats-are-draws", help="Vouch that rows with equal values are separate draws.")
+    ] = False,
+    ids: Annotated[
+        str | None,
+        typer.Option(help="Identities of the fresh or unlabelled rows (.npy .txt .json).", show_default=False),
+    ] = None,
+    trained_on_ids: Annotated[
+        str | None,
+        typer.Option(help="Identities of the rows that it was trained on.", show_default=False),
+    ] = None,
     prior: Annotated[
         str | None,
         typer.Option(help="zero, init or split:FRACTION.", show_default="split:0.5; zero with --weights"),
@@ -169,6 +180,9 @@ def certify(
         "weights": weights,
         "fresh": fresh,
         "trained_on": trained_on,
+        "repeats_are_draws": repeats_are_draws,
+        "ids": ids,
+        "trained_on_ids": trained_on_ids,
         "data_dir": data_dir,
     }
     commands.certify(model, data, out, options, json, quiet)
