@@ -14,7 +14,7 @@ from torch import Tensor, fx, nn
 
 from truerisk.errors import TrueriskError
 from truerisk.seeds import derive
-from truerisk.symmetry.graph import Graph, spoken, where
+from truerisk.nets.graph import Graph, spoken, where
 from truerisk.symmetry.tracer import Flow
 
 if TYPE_CHECKING:

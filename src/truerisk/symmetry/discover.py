@@ -12,7 +12,7 @@ from torch import Tensor, fx
 
 from truerisk.progress import bar
 from truerisk.symmetry.check import check_symmetry
-from truerisk.symmetry.graph import Graph, Model, capture, compute, operation, shape_of, spoken
+from truerisk.nets.graph import Graph, Model, capture, compute, operation, shape_of, spoken
 from truerisk.symmetry.group import Part, Symmetry
 from truerisk.symmetry.rules import RULES
 from truerisk.symmetry.system import System
