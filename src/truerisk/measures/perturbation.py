@@ -67,17 +67,7 @@ def radius(subject: Subject, kind: Kind) -> Radius:
     """The radius of one kind, found once for each subject."""
     magnitude = kind.endswith("magnitude")
     find = _gaussian if kind.startswith("gaussian") else _worst
-
-    def compute() -> Radius | NotDefined:
-        try:
-            return find(subject, magnitude)
-        except NotDefined as reason:  # kept, too: a search in vain is as long
-            return reason
-
-    found = subject.shared(f"radius {kind}", compute)
-    if isinstance(found, NotDefined):
-        raise found
-    return found
+    return subject.shared(f"radius {kind}", lambda: find(subject, magnitude))
 
 
 def part(subject: Subject, share: float) -> tuple[Tensor, Tensor]:

@@ -76,7 +76,9 @@ class _Operations:
             before={name: found.pop() if len(found) == 1 else None for name, found in sources.items()},
             after={name: frozenset(found) for name, found in after.items()},
             read=frozenset(self.read(norms | layers)),
-            tokens=frozenset(n for node, n in layers.items() if operation(node) == "linear" and len(shape_of(node)) > 2),
+            tokens=frozenset(
+                n for node, n in layers.items() if operation(node) == "linear" and len(shape_of(node)) > 2
+            ),
         )
 
     def inside(self, node: fx.Node) -> str | None:

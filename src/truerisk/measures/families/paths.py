@@ -22,8 +22,9 @@ def log_path_norm(subject: Subject, p: float) -> float:
     """log of (sum over paths of |product of weights|^p)^(1/p)."""
 
     def compute() -> float:
+        module = subject.module
         try:
-            return path_norm(subject.module, subject.example, p=p, log=True)
+            return path_norm(module, subject.example, p=p, log=True)
         except TrueriskError as reason:
             raise NotDefined(f"it is a sum over paths: {reason}") from reason
 

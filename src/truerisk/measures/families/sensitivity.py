@@ -35,7 +35,7 @@ def _input_gradients(subject: Subject) -> dict[str, Tensor]:
     found: dict[str, list[Tensor]] = {"l1": [], "l2": [], "jacobian": []}
     for rows, labels in zip(X.split(CHUNK), y.split(CHUNK), strict=True):
         x = rows.clone().requires_grad_()
-        logits = subject.module(x)
+        logits = subject.function(x)
         loss = F.cross_entropy(logits, labels, reduction="sum")
         slope = torch.autograd.grad(loss, x, retain_graph=True)[0].flatten(1).double()
         signs = torch.randint(0, 2, logits.shape, generator=generator).to(logits.dtype) * 2 - 1
@@ -123,7 +123,7 @@ def critical_sample_ratio(subject: Subject) -> float:
     X, _ = part(subject, FIFTH)
     size = RADIUS * float(subject.sample[0].double().std())
     generator = subject.generator("critical samples")
-    return float(torch.cat([critical(subject.module, x, size, generator) for x in X.split(CHUNK)]).double().mean())
+    return float(torch.cat([critical(subject.function, x, size, generator) for x in X.split(CHUNK)]).double().mean())
 
 
 def critical(module: torch.nn.Module, X: Tensor, size: float, generator: torch.Generator) -> Tensor:
