@@ -59,7 +59,7 @@ def test_families_are_together():
 
 def test_csv_and_record_hold_what_the_table_holds():
     """Also where a number leaves the range of floats: CSV says inf and the logarithm, JSON null and the logarithm."""
-    values = {"parameters": Value(10.0, layers={"a": 4.0, "b": math.inf}), "l2-norm": Value.of_log(1000.0)}
+    values = {"parameters": Value(10.0, layers={"a": 4.0, "b": math.inf}, error=0.5), "l2-norm": Value.of_log(1000.0)}
     bound = Bound("vc", math.inf, "p", "t", "m", {"part": math.inf, "n": 60.0}, 2000.0)
     found = Measures(values, {"vc": bound}, {"path-norm": "why."}, 60, 3)
     rows = list(csv.DictReader(io.StringIO(found.csv())))
@@ -67,10 +67,12 @@ def test_csv_and_record_hold_what_the_table_holds():
         ("parameters", "10.0"), ("l2-norm", "inf"), ("vc", "inf"),
     ]  # fmt: skip
     assert [float(row["log10"]) for row in rows[1:]] == pytest.approx([1000 / math.log(10), 2000 / math.log(10)])
+    assert [row["error"] for row in rows] == ["0.5", "", ""]
     assert (rows[2]["family"], rows[2]["equation"]) == ("bound", BOUNDS["vc"].theorem)
     record = json.loads(json.dumps(found.record(), allow_nan=False))
     assert record["measures"][0]["layers"] == {"a": 4.0, "b": None}
     assert record["measures"][1]["value"] is None
+    assert [row["error"] for row in record["measures"]] == [0.5, None]
     assert record["bounds"][0]["parts"] == {"part": None, "n": 60.0}
     assert record["bounds"][0]["orders_too_large"] == pytest.approx(2000 / math.log(10))
     assert record["skipped"] == [{"name": "path-norm", "reason": "why."}]
