@@ -52,6 +52,33 @@ def test_every_bound_says_what_it_is(name):
     assert entry.meaning.endswith(".")
 
 
+@pytest.mark.parametrize("name", [*MEASURES, *BOUNDS])
+def test_a_meaning_stands_alone(name):
+    """Tables are sorted: a meaning that points to the row above points to the wrong one. Name, colon, intuition."""
+    meaning = {**MEASURES, **BOUNDS}[name].meaning
+    assert len(meaning) <= 100
+    assert not re.search(r"\b(the same|such a|as above|see above|likewise|ditto)\b", meaning, re.IGNORECASE)
+    assert not re.match(r"(As|Like|Same|This|That|It)\b", meaning)
+    assert not re.match(r"(What|How)\b", meaning), "a named thing comes first"
+    assert meaning.count(": ") == 1
+    others = sorted(
+        {*MEASURES, *BOUNDS} - {"compression", "cross-entropy", "parameters", "sharpness", "vc"}
+    )  # words of their own
+    assert not any(re.search(rf"(?<![\w-]){re.escape(other)}(?![\w-])", meaning) for other in others)
+
+
+def test_no_two_meanings_are_alike():
+    meanings = [entry.meaning for entry in (*MEASURES.values(), *BOUNDS.values())]
+    assert len(set(meanings)) == len(meanings)
+
+
+def test_a_search_bracket_is_not_taken_for_a_confidence_interval():
+    searched = [entry for entry in MEASURES.values() if "search bracket" in entry.settings]
+    assert {entry.family for entry in searched} == {"flatness", "sharpness"}
+    assert len(searched) == 12
+    assert all("not a confidence interval" in entry.settings for entry in searched)
+
+
 def test_families_are_together():
     families = [entry.family for entry in MEASURES.values()]
     assert len(list(itertools.groupby(families))) == len(set(families))

@@ -21,7 +21,9 @@ def measures(found: Measures, how: str, delta: float, layers: bool, out: Path, r
     if found.values:
         console.print(_measures(found))
         if any(value.error for value in found.values.values()):
-            console.print("\nAfter +-: one standard error of an estimate from random draws or from some of the examples.")
+            console.print(
+                "\nAfter +-: one standard error of an estimate from random draws or from some of the examples."
+            )
     if layers:
         console.print(_layers(found))
     if found.bounds:

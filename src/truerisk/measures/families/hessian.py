@@ -102,7 +102,7 @@ class Curvature:
 @measure(
     "hessian-trace",
     family="hessian",
-    meaning="Curvature of the training loss, summed over all directions of weight space.",
+    meaning="Trace of the Hessian of the training loss: curvature summed over all directions of weight space.",
     paper="Hutchinson 1990 (estimator); Yao et al. 2020",
     equation="tr H = E z' H z for random signs z",
     invariant=False,
