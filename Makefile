@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
+PEERS  ?= .venv-peers
 OUT    ?= truerisk-out
 
-.PHONY: demo test bench certificates lint docs clean
+.PHONY: demo test test-peers bench certificates lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -16,6 +17,10 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Other programs on the same numbers, in an environment of their own.
+test-peers: $(PEERS)/.peers
+	$(PEERS)/bin/python -m pytest tests/peers
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -37,7 +42,7 @@ docs: $(VENV)/.docs
 	@echo "Open docs/_build/index.html"
 
 clean:
-	rm -rf $(VENV) $(OUT) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(OUT) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "truerisk needs Python 3.11 or newer"'
@@ -51,6 +56,12 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e ".[report,cluster,test]"
 	@touch $@ $(VENV)/.demo
+
+$(PEERS)/.peers: pyproject.toml constraints.txt constraints-peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt -e ".[test]" \
+	  -r constraints-peers.txt
+	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e ".[report,docs]"

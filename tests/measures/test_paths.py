@@ -68,6 +68,35 @@ def test_one_pass_with_squared_weights_on_ones(case):
     assert MEASURES["path-norm"](subject(case)).value == pytest.approx(total, rel=1e-10)
 
 
+@pytest.mark.parametrize("pool", ["max", "mean"])
+def test_with_pooling_the_path_norm_is_not_that_pass(pool):
+    """One hidden layer and windows of 4: every path written out, against the published recipe.
+
+    A maximum over a window counts as a sum, so the recipe is too small; the 1/4 of a mean is squared like any weight,
+    so there the recipe is 4 times as large.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        kind = nn.MaxPool2d(2) if pool == "max" else nn.AvgPool2d(2)
+        net = nn.Sequential(nn.Conv2d(1, 2, 1, bias=False), nn.ReLU(), kind, nn.Flatten(), nn.Linear(32, 3, bias=False))
+    net = net.double()
+    first, last = net[0].weight.flatten().tolist(), net[4].weight.reshape(3, 2, 16).tolist()
+    step = 1.0 if pool == "max" else 1 / 4
+    paths = [
+        first[channel] * step * last[out][channel][place]
+        for out in range(3) for channel in range(2) for place in range(16) for _entry_of_window in range(4)
+    ]  # fmt: skip
+    exact = sum(path**2 for path in paths)
+    found = Subject(net, labelled(net))
+    with torch.no_grad():
+        for p in net.parameters():
+            p.square_()
+        recipe = float(net(torch.ones(1, 1, 8, 8, dtype=torch.float64)).sum())
+    assert MEASURES["path-norm"](found).value == pytest.approx(exact, rel=1e-10)
+    assert recipe == pytest.approx(exact / 4 if pool == "max" else exact * 4, rel=1e-10)
+    assert "without pooling" in MEASURES["path-norm"].equation
+
+
 def test_large_path_norms_keep_their_logarithm():
     """Public code overflows: 60 layers, 64 wide, of weights -1000 (which give 0 for every input), in float32."""
     steps: list[nn.Module] = [nn.Flatten()]

@@ -52,6 +52,33 @@ def test_every_bound_says_what_it_is(name):
     assert entry.meaning.endswith(".")
 
 
+@pytest.mark.parametrize("name", [*MEASURES, *BOUNDS])
+def test_a_meaning_stands_alone(name):
+    """Tables are sorted: a meaning that points to the row above points to the wrong one. Name, colon, intuition."""
+    meaning = {**MEASURES, **BOUNDS}[name].meaning
+    assert len(meaning) <= 100
+    assert not re.search(r"\b(the same|such a|as above|see above|likewise|ditto)\b", meaning, re.IGNORECASE)
+    assert not re.match(r"(As|Like|Same|This|That|It)\b", meaning)
+    assert not re.match(r"(What|How)\b", meaning), "a named thing comes first"
+    assert meaning.count(": ") == 1
+    others = sorted(
+        {*MEASURES, *BOUNDS} - {"compression", "cross-entropy", "parameters", "sharpness", "vc"}
+    )  # words of their own
+    assert not any(re.search(rf"(?<![\w-]){re.escape(other)}(?![\w-])", meaning) for other in others)
+
+
+def test_no_two_meanings_are_alike():
+    meanings = [entry.meaning for entry in (*MEASURES.values(), *BOUNDS.values())]
+    assert len(set(meanings)) == len(meanings)
+
+
+def test_a_search_bracket_is_not_taken_for_a_confidence_interval():
+    searched = [entry for entry in MEASURES.values() if "search bracket" in entry.settings]
+    assert {entry.family for entry in searched} == {"flatness", "sharpness"}
+    assert len(searched) == 12
+    assert all("not a confidence interval" in entry.settings for entry in searched)
+
+
 def test_families_are_together():
     families = [entry.family for entry in MEASURES.values()]
     assert len(list(itertools.groupby(families))) == len(set(families))
@@ -59,7 +86,7 @@ def test_families_are_together():
 
 def test_csv_and_record_hold_what_the_table_holds():
     """Also where a number leaves the range of floats: CSV says inf and the logarithm, JSON null and the logarithm."""
-    values = {"parameters": Value(10.0, layers={"a": 4.0, "b": math.inf}), "l2-norm": Value.of_log(1000.0)}
+    values = {"parameters": Value(10.0, layers={"a": 4.0, "b": math.inf}, error=0.5), "l2-norm": Value.of_log(1000.0)}
     bound = Bound("vc", math.inf, "p", "t", "m", {"part": math.inf, "n": 60.0}, 2000.0)
     found = Measures(values, {"vc": bound}, {"path-norm": "why."}, 60, 3)
     rows = list(csv.DictReader(io.StringIO(found.csv())))
@@ -67,10 +94,12 @@ def test_csv_and_record_hold_what_the_table_holds():
         ("parameters", "10.0"), ("l2-norm", "inf"), ("vc", "inf"),
     ]  # fmt: skip
     assert [float(row["log10"]) for row in rows[1:]] == pytest.approx([1000 / math.log(10), 2000 / math.log(10)])
+    assert [row["error"] for row in rows] == ["0.5", "", ""]
     assert (rows[2]["family"], rows[2]["equation"]) == ("bound", BOUNDS["vc"].theorem)
     record = json.loads(json.dumps(found.record(), allow_nan=False))
     assert record["measures"][0]["layers"] == {"a": 4.0, "b": None}
     assert record["measures"][1]["value"] is None
+    assert [row["error"] for row in record["measures"]] == [0.5, None]
     assert record["bounds"][0]["parts"] == {"part": None, "n": 60.0}
     assert record["bounds"][0]["orders_too_large"] == pytest.approx(2000 / math.log(10))
     assert record["skipped"] == [{"name": "path-norm", "reason": "why."}]

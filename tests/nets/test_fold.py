@@ -16,6 +16,12 @@ import truerisk
 from truerisk.nets import classic, fold_batch_norm, mirrored_resnet, reinitialized, resnet, unfoldable
 
 NORM = nn.modules.batchnorm._BatchNorm
+TRACERS = pytest.mark.parametrize("tracer", ["fx", "export"])
+
+
+def example(tracer: str, shape: tuple[int, ...]) -> torch.Tensor | None:
+    """The example input that selects a tracer."""
+    return torch.zeros(1, *shape[1:]) if tracer == "export" else None
 
 
 def learnt(net: nn.Module, seed: int = 0) -> nn.Module:
@@ -59,19 +65,20 @@ CASES = {
 }
 
 
+@TRACERS
 @pytest.mark.parametrize("case", CASES)
-def test_the_function_stays(case):
+def test_the_function_stays(case, tracer):
     (layer, norm), shape = CASES[case]
     net = learnt(nn.Sequential(layer, norm, nn.ReLU()))
     before = copy.deepcopy(net.state_dict())
-    folded = fold_batch_norm(net)
+    folded = fold_batch_norm(net, example(tracer, shape))
     assert gap(net, folded, *shape) < 1e-12
     assert gap(net, nn.Sequential(layer, nn.ReLU()), *shape) > 0.1, "the norm does something"
     assert type(folded[1]) is nn.Identity
     assert set(folded.state_dict()) == {"0.weight", "0.bias"}
     assert not any(m.training for m in folded.modules())
     assert all(value.equal(before[name]) for name, value in net.state_dict().items()), "the original is as it was"
-    assert unfoldable(net) == []
+    assert unfoldable(net, example(tracer, shape)) == []
 
 
 class Residual(nn.Module):
@@ -97,9 +104,10 @@ class Residual(nn.Module):
         return self.last(y.relu())
 
 
-def test_a_residual_network(tmp_path):
+@TRACERS
+def test_a_residual_network(tmp_path, tracer):
     net = learnt(Residual())
-    folded = fold_batch_norm(net)
+    folded = fold_batch_norm(net, example(tracer, (3, 3, 8, 8)))
     assert gap(net, folded, 3, 3, 8, 8) < 1e-12
     assert norms(folded) == []
     assert [name for name, _ in folded.named_modules()] == [name for name, _ in net.named_modules()]
@@ -111,23 +119,26 @@ def test_a_residual_network(tmp_path):
     assert gap(net, fold_batch_norm(folded), 3, 3, 8, 8) < 1e-12, "nothing is left to fold"
 
 
+@TRACERS
 @pytest.mark.parametrize("build", [resnet, mirrored_resnet])
-def test_the_built_in_residual_networks(build):
+def test_the_built_in_residual_networks(build, tracer):
     """Each layer runs twice in the mirrored one. Cosines and pooled convolutions keep their norms."""
-    net = learnt(build((3, 16, 16), 10, (4, 8, 8)))
-    folded = fold_batch_norm(net)
+    net, x = learnt(build((3, 16, 16), 10, (4, 8, 8))), example(tracer, (3, 3, 16, 16))
+    folded = fold_batch_norm(net, x)
     assert gap(net, folded, 3, 3, 16, 16) < 1e-12
     assert len(norms(net)) == 7
-    assert norms(folded) == [name for name, _ in unfoldable(net)]
+    assert norms(folded) == [name for name, _ in unfoldable(net, x)]
     assert sorted(name.split(".")[-1] for name in norms(folded)) == ["2", "2", "2", "norm"]
-    assert {why for _, why in unfoldable(net)} == {"no linear or convolutional layer comes straight before it"}
+    assert {why for _, why in unfoldable(net, x)} == {"no linear or convolutional layer comes straight before it"}
 
 
-def test_inception_has_no_norm_left():
+@TRACERS
+def test_inception_has_no_norm_left(tracer):
     net = learnt(classic("inception-small", (3, 8, 8), 10))
     assert len(norms(net)) > 10
-    assert norms(fold_batch_norm(net)) == []
-    assert gap(net, fold_batch_norm(net), 2, 3, 8, 8) < 1e-12
+    folded = fold_batch_norm(net, example(tracer, (2, 3, 8, 8)))
+    assert norms(folded) == []
+    assert gap(net, folded, 2, 3, 8, 8) < 1e-12
 
 
 class Shared(nn.Module):
@@ -240,15 +251,100 @@ LEFT = {
 }
 
 
+@TRACERS
 @pytest.mark.parametrize("case", LEFT)
-def test_what_can_not_be_merged_is_left_and_named(case):
+def test_what_can_not_be_merged_is_left_and_named(case, tracer):
     build, shape, names, why = LEFT[case]
-    net = learnt(build()).eval()
-    folded = fold_batch_norm(net)
+    net, x = learnt(build()).eval(), example(tracer, shape)
+    x = torch.zeros(shape) if x is not None and case == "batch statistics" else x
+    folded = fold_batch_norm(net, x)
     assert gap(net, folded, *shape) == 0.0
     assert norms(folded) == names
-    assert [name for name, _ in unfoldable(net)] == names
-    assert all(why in reason for _, reason in unfoldable(net))
+    assert [name for name, _ in unfoldable(net, x)] == names
+    assert all(why in reason for _, reason in unfoldable(net, x))
+
+
+class Functional(nn.Module):
+    """The norm's tensors are used, but the norm is not called; in place, so that the graph is made functional."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        norm = self.norm
+        y = F.batch_norm(self.layer(x), norm.running_mean, norm.running_var, norm.weight, norm.bias)
+        return y.relu_()
+
+
+class Returned(nn.Module):
+    """The output of the layer is an output of the network as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        y = self.layer(x)
+        return torch.cat([self.norm(y)]), y
+
+
+def square_tokens() -> nn.Module:
+    """Batch norm over 4 tokens of 4 features each: the numbers agree, the axes do not."""
+    return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    ("build", "shape", "name", "why"),
+    [
+        (Functional, (4,), "norm", "not called as a layer"),
+        (Returned, (4,), "norm", "layer before it is used elsewhere"),
+        (square_tokens, (4, 4), "1", "channels are not the outputs"),
+    ],
+)
+def test_left_with_an_example(build, shape, name, why):
+    net = learnt(build())
+    assert [left for left, reason in unfoldable(net, torch.zeros(1, *shape)) if why in reason] == [name]
+    assert norms(fold_batch_norm(net, torch.zeros(1, *shape))) == [name]
+
+
+class Spelled(nn.Module):
+    """One network, written in several ways."""
+
+    def __init__(self, flat, inplace: bool = False) -> None:
+        super().__init__()
+        self.layer, self.norm, self.act = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=inplace)
+        self.head, self.flat = nn.Linear(4 * 36, 3), flat
+
+    def forward(self, x):
+        return self.head(self.flat(self.act(self.norm(self.layer(x)))))
+
+
+SPELLINGS = {
+    "flatten": lambda x: x.flatten(1),
+    "reshape": lambda x: x.reshape(len(x), -1),
+    "view": lambda x: x.view(x.shape[0], -1),
+    "by shape": lambda x: x.flatten(1) if x.ndim == 4 and x.shape[1] == 4 else x,
+    "loop": lambda x: torch.stack([row.flatten() for row in x]),
+}
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_is_folded_with_an_example(spelling, inplace):
+    torch.manual_seed(0)
+    net = learnt(Spelled(SPELLINGS[spelling], inplace))
+    folded = fold_batch_norm(net, torch.zeros(1, 1, 8, 8))
+    assert gap(net, folded, 5, 1, 8, 8) < 1e-12
+    assert norms(folded) == []
+    assert folded.layer.weight.equal(fold_batch_norm(_like(net, SPELLINGS["flatten"])).layer.weight)
+
+
+def _like(net: nn.Module, flat) -> nn.Module:
+    """The network with another spelling and the same weights."""
+    twin = copy.deepcopy(net)
+    twin.flat = flat
+    return twin
 
 
 class Alias(nn.Module):
@@ -263,9 +359,10 @@ class Alias(nn.Module):
         return self.again[0](self.layer(input=x)) + torch.tensor([1.0, 2.0, 3.0, 4.0])
 
 
-def test_one_norm_under_two_names():
+@TRACERS
+def test_one_norm_under_two_names(tracer):
     net = learnt(Alias())
-    folded = fold_batch_norm(net)
+    folded = fold_batch_norm(net, example(tracer, (5, 4)))
     assert gap(net, folded, 5, 4) < 1e-12
     assert norms(folded) == []
     assert type(folded.norm) is type(folded.again[0]) is nn.Identity
@@ -297,8 +394,10 @@ class Branch(nn.Module):
 
 
 def test_what_can_not_be_followed_is_told():
-    with pytest.raises(truerisk.TrueriskError, match=r"torch\.fx could not follow"):
+    with pytest.raises(truerisk.TrueriskError, match=r"torch\.fx could not follow.*give example_input="):
         truerisk.fold_batch_norm(Branch())
+    with pytest.raises(truerisk.TrueriskError, match=r"torch\.export could not follow"):
+        truerisk.fold_batch_norm(Branch(), torch.zeros(1, 4))
     with pytest.raises(truerisk.TrueriskError, match="not a str"):
         truerisk.fold_batch_norm("resnet")
     net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json as json_module
 import sys
@@ -183,7 +184,7 @@ def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any],
     import torch
 
     from truerisk.measures.families.optimization import VARIANCE
-    from truerisk.measures.subject import Subject
+    from truerisk.measures.subject import NotDefined, Subject
     from truerisk.nets import check_network, precision
     from truerisk.training import fit
 
@@ -200,7 +201,8 @@ def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any],
     def after(epochs: int) -> bool:
         if epochs == 1:
             first = Subject(copy.deepcopy(module).cpu(), data, rows=rows, seed=plan.seed)
-            noise[VARIANCE] = sum(first.gradients.variances.values())
+            with contextlib.suppress(NotDefined):  # batch norms that cannot be folded: the table says so
+                noise[VARIANCE] = sum(first.gradients.variances.values())
         return False
 
     history = fit(module, data, plan, after_epoch=after)

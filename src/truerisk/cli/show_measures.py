@@ -21,6 +21,10 @@ def measures(found: Measures, how: str, delta: float, layers: bool, out: Path, r
     console.print(f"\n{escape(how)}\n")
     if found.values:
         console.print(_measures(found))
+        if any(value.error for value in found.values.values()):
+            console.print(
+                "\nAfter +-: one standard error of an estimate from random draws or from some of the examples."
+            )
     if layers:
         console.print(_layers(found))
     if found.bounds:
@@ -40,7 +44,8 @@ def _measures(found: Measures) -> Table:
         for entry in members:
             value = found.values[entry.name]
             invariant = "yes" if entry.invariant else "[yellow]no[/yellow]"
-            table.add_row(escape(entry.name), quantity(value.value, value.log), invariant, escape(entry.meaning))
+            number = quantity(value.value, value.log) + (f" +- {value.error:.2g}" if value.error else "")
+            table.add_row(escape(entry.name), number, invariant, escape(entry.meaning))
     return table
 
 

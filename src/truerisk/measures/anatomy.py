@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from truerisk.symmetry.graph import Graph, capture, operation, shape_of, spoken, where
+from truerisk.nets.graph import Graph, capture, operation, shape_of, spoken, where
 
 CONVOLUTION = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
 NORM = {"batch_norm", "_native_batch_norm_legit_no_training"}

@@ -38,7 +38,7 @@ def estimate(subject: Subject) -> Estimate:
     largest layer's singular vectors, and all outputs. A pass over gradients holds them twice, and as many examples at
     a time as the budget allows, but at least one.
     """
-    weights = [p for p in subject.module.parameters() if p.requires_grad]
+    weights = [p for p in subject.function.parameters() if p.requires_grad]
     numbers = sum(p.numel() for p in weights)
     one = 2 * sum(p.numel() * p.element_size() for p in weights)
     rows = max(1, min(len(subject.rows), subject.budget // max(1, one)))
@@ -50,9 +50,9 @@ def estimate(subject: Subject) -> Estimate:
 def _seconds(subject: Subject) -> float:
     x = subject.sample[0][:PROBE]
     with torch.no_grad():
-        subject.module(x)  # the first pass is slower
+        subject.function(x)  # the first pass is slower
         start = time.perf_counter()
-        subject.module(x)
+        subject.function(x)
     each = (time.perf_counter() - start) / len(x)
     return each * (subject.n + PASSES * len(subject.rows))
 

@@ -12,7 +12,7 @@ from torch import Tensor, fx
 from truerisk.measures.anatomy import CONVOLUTION, NORM, SAME
 from truerisk.measures.registry import NotDefined
 from truerisk.measures.subject import Subject
-from truerisk.symmetry.graph import operation, shape_of, spoken
+from truerisk.nets.graph import operation, shape_of, spoken
 
 BEND = {"relu", "leaky_relu", "abs"}
 AFFINE = {"linear", "add", "sub", "neg", "mean", "sum", "cat", "stack", "pad", "constant_pad_nd", *CONVOLUTION, *NORM}

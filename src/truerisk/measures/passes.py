@@ -14,7 +14,7 @@ from torch import Tensor, fx
 from torch.func import vjp, vmap
 
 from truerisk.measures.subject import Subject
-from truerisk.symmetry.graph import Graph, compute, operation, shape_of
+from truerisk.nets.graph import Graph, compute, operation, shape_of
 
 NEAR = 2**25  # bytes of a chunk: what stays near the processor is up to three times as fast
 

@@ -8,7 +8,10 @@
 (Jiang et al. 2020, appendix on flatness. The published magnitude-aware noise and box have a small eps added for every
 weight. It is left out: without it no rescaling changes the radius, and a box of eps = 0.001 alone is more than many
 networks bear.) All trainable parameters are moved, biases too. A search brackets the radius: at its lower end the
-accuracy was seen to fall by no more than 0.1, at its upper end by more. The lower end is reported.
+accuracy was seen to fall by no more than 0.1, at its upper end by more. The lower end is reported. The bracket says
+where the search stopped, for one set of draws and examples. It is not a confidence interval: over 40 seeds, on the
+network that ``truerisk measure`` trains, the radius has a standard deviation of 5% to 6% (noise) and 17% to 19% (worst
+case).
 
 What keeps the search short: the noise is drawn once and only stretched, so that the accuracy is a fixed function of the
 radius; each draw is tried on its own share of the examples; a try stops as soon as too much is lost; the next radius is
@@ -44,12 +47,14 @@ HALF, SHARE = 0.5, 0.1  # of the sample: examples of the noise and of the worst 
 CHUNK = 50
 STRIDE = 4.0  # largest factor between tries until a bracket is found
 REACH = 1e3, 1e-9  # a search that leaves start * REACH finds nothing
+NO_INTERVAL = "not a confidence interval: other seeds give radii further apart"
 GAUSSIAN_SETTINGS = (
-    "accuracy falls by 0.1; 25 draws, each on its own 50th of the sample (at least 10 examples); to 5 %, lower end"
+    "accuracy falls by 0.1; 25 draws, each on its own 50th of the sample (at least 10 examples); lower end of a search "
+    f"bracket of 5%, {NO_INTERVAL}"
 )
 WORST_SETTINGS = (
-    "accuracy falls by 0.1 on a tenth of the sample (at least 50 examples); up to 3 signs of gradients; to 5 %, lower "
-    "end; a search, so the true radius may be smaller"
+    "accuracy falls by 0.1 on a tenth of the sample (at least 50 examples); up to 3 signs of gradients; lower end of a "
+    f"search bracket of 5%, {NO_INTERVAL}; the worst case is searched for, so the true radius may be smaller"
 )
 
 NO_EPSILON = "; changes in exact proportion to the weights (the paper adds a small eps)"
@@ -57,7 +62,10 @@ NO_EPSILON = "; changes in exact proportion to the weights (the paper adds a sma
 
 @dataclass(frozen=True)
 class Radius:
-    """``value``: the accuracy fell by no more than 0.1 there; at ``upper`` it fell by more."""
+    """``value``: the accuracy fell by no more than 0.1 there; at ``upper`` it fell by more.
+
+    Both ends are for the same draws and examples: together they are a search bracket, not a confidence interval.
+    """
 
     value: float
     upper: float
@@ -67,17 +75,7 @@ def radius(subject: Subject, kind: Kind) -> Radius:
     """The radius of one kind, found once for each subject."""
     magnitude = kind.endswith("magnitude")
     find = _gaussian if kind.startswith("gaussian") else _worst
-
-    def compute() -> Radius | NotDefined:
-        try:
-            return find(subject, magnitude)
-        except NotDefined as reason:  # kept, too: a search in vain is as long
-            return reason
-
-    found = subject.shared(f"radius {kind}", compute)
-    if isinstance(found, NotDefined):
-        raise found
-    return found
+    return subject.shared(f"radius {kind}", lambda: find(subject, magnitude))
 
 
 def part(subject: Subject, share: float) -> tuple[Tensor, Tensor]:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from truerisk.errors import TrueriskError
-from truerisk.measures.subject import Subject
+from truerisk.measures.subject import NotDefined, Subject
 
 Cost = Literal["weights", "forward", "gradients", "search", "training"]
 Need = Literal["init", "record"]
@@ -27,10 +26,6 @@ NEEDS: dict[Need, str] = {
     "init": "the network at its initialization (init=, --init)",
     "record": "a record of its training (record=, --record)",
 }
-
-
-class NotDefined(TrueriskError):
-    """A measure has no value for this network; the message says why."""
 
 
 @dataclass(frozen=True)

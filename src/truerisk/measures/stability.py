@@ -27,7 +27,7 @@ from truerisk.measures.anatomy import SAME, Layer
 from truerisk.measures.passes import Network, inputs, network, push, size
 from truerisk.measures.registry import NotDefined
 from truerisk.measures.subject import Subject
-from truerisk.symmetry.graph import shape_of
+from truerisk.nets.graph import shape_of
 
 EXAMPLES = 100  # whose derivatives are taken
 PROBES = 256  # a wider layer's ||J||_F is estimated with that many random signs; up to that width it is exact

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from truerisk.data import Data
 from truerisk.errors import TrueriskError
@@ -30,11 +31,18 @@ BUDGET = 2**30  # bytes that a pass over the examples may take at a time
 T = TypeVar("T")
 
 
+class NotDefined(TrueriskError):
+    """A measure has no value for this network; the message says why."""
+
+
 class Subject:
     """A network in eval mode with its batch norms folded, and data.
 
     ``module`` and ``init`` (the same network at its initialization, if given) keep their own precision; weights are
     read in float64. ``record`` is what is known of the training, by name. ``seed`` decides every random choice.
+
+    A network that cannot be followed may hold batch norms that belong into weights. Its outputs are known all the same:
+    ``function`` computes them for every network. ``module`` is only for networks whose norms are folded.
     """
 
     def __init__(
@@ -51,9 +59,12 @@ class Subject:
         self.data, self.record, self.seed, self.budget = data, dict(record or {}), seed, budget
         self._kept: dict[str, Any] = {}
         self.original = check_network(module, data.X, data.classes)
-        self.module = _folded(self.original)
-        self.init = None if init is None else _folded(check_network(init, data.X, data.classes))
-        if self.init is not None and shapes(self.init) != shapes(self.module):
+        self.function, self.unfolded = _folded(self.original, self._inputs(slice(1), self.original))
+        self.init: nn.Module | None = None
+        if init is not None:
+            first = check_network(init, data.X, data.classes)
+            self.init = _folded(first, self._inputs(slice(1), first))[0]
+        if self.init is not None and shapes(self.init) != shapes(self.function):
             raise TrueriskError("the initial network has other layers or shapes than the trained one: give its own.")
         count = min(rows, len(data))
         chosen = np.random.default_rng(derive(seed, "measures", "rows")).permutation(len(data))[:count]
@@ -68,14 +79,31 @@ class Subject:
     def n(self) -> int:
         return len(self.data)
 
+    @property
+    def module(self) -> nn.Module:
+        """The network with its batch norms folded: the one whose weights are measured."""
+        if self.unfolded:
+            raise NotDefined(self.unfolded)
+        return self.function
+
+    def _inputs(self, rows: Any, module: nn.Module) -> Tensor:
+        return torch.from_numpy(self.data.X[rows]).to(precision(module))
+
     @cached_property
     def example(self) -> Tensor:
         """One input of the right shape."""
-        return torch.from_numpy(self.data.X[:1]).to(precision(self.module))
+        return self._inputs(slice(1), self.function)
 
-    @cached_property
+    @property
     def anatomy(self) -> Anatomy:
-        return anatomy(self.module, self.example)
+        return self.shared("anatomy", self._anatomy)
+
+    def _anatomy(self) -> Anatomy:
+        module = self.module
+        try:
+            return anatomy(module, self.example)
+        except TrueriskError as error:
+            raise NotDefined(f"the layers of the network cannot be found: {error}") from error
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -107,7 +135,7 @@ class Subject:
     @cached_property
     def logits(self) -> Tensor:
         """Outputs for all examples, in float64."""
-        return outputs(self.module, self.data.X).double()
+        return outputs(self.function, self.data.X).double()
 
     @cached_property
     def labels(self) -> Tensor:
@@ -121,20 +149,36 @@ class Subject:
     @cached_property
     def sample(self) -> tuple[Tensor, Tensor]:
         """Inputs and labels of ``rows``, in the network's precision."""
-        x = torch.from_numpy(self.data.X[self.rows]).to(precision(self.module))
-        return x, torch.from_numpy(self.data.y[self.rows])
+        return self._inputs(self.rows, self.function), torch.from_numpy(self.data.y[self.rows])
 
-    @cached_property
+    @property
     def gradients(self) -> Gradients:
-        """What one pass over the gradients of the sample's examples gives."""
-        return gradients(self.module, *self.sample, budget=self.budget)
+        """Sums over the per-example gradients of the sample, from one pass."""
+        return self.shared("gradients", self._gradients)
+
+    def _gradients(self) -> Gradients:
+        try:
+            return gradients(self.module, *self.sample, budget=self.budget)
+        except RuntimeError as error:
+            if not str(error).startswith("vmap"):
+                raise
+            raise NotDefined(
+                "torch.func.vmap cannot follow the network, and per-example gradients need it; write the forward "
+                "without a path that depends on the values of the data."
+            ) from error
 
     def shared(self, name: str, compute: Callable[[], T]) -> T:
-        """What ``compute`` returns, computed when it is asked for first and kept under ``name``."""
+        """What ``compute`` returns, computed when it is asked for first and kept under ``name``; a refusal, too."""
         if name not in self._kept:
-            self._kept[name] = compute()
-        kept: T = self._kept[name]
-        return kept
+            try:
+                self._kept[name] = compute()
+            except NotDefined as reason:  # a search in vain is as long as any other
+                self._kept[name] = reason
+        kept = self._kept[name]
+        if isinstance(kept, NotDefined):
+            raise kept
+        found: T = kept
+        return found
 
     def copy(self) -> nn.Module:
         """A network of one's own to change."""
@@ -145,12 +189,16 @@ class Subject:
         return torch.Generator().manual_seed(derive(self.seed, "measures", *purpose))
 
 
-def _folded(module: nn.Module) -> nn.Module:
-    """Without batch norm where that can be told; a norm that stays counts as a layer of its own (see ``anatomy``)."""
+def _folded(module: nn.Module, example: Tensor) -> tuple[nn.Module, str]:
+    """(the network without batch norm, nothing), or (the network as it is, why its batch norms cannot be folded).
+
+    A norm that does not follow a layer stays, and counts as a layer of its own (see ``anatomy``).
+    """
     try:
-        return fold_batch_norm(module)
-    except TrueriskError:
-        return module
+        return fold_batch_norm(module, example), ""
+    except TrueriskError as error:
+        norms = [name for name, m in module.named_modules() if isinstance(m, _BatchNorm)]
+        return module, f"the batch norm {norms[0]} cannot be folded into the layer before it: {error}" if norms else ""
 
 
 def shapes(module: nn.Module) -> dict[str, torch.Size]:

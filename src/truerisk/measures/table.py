@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 COLUMNS = (
-    "name", "value", "log10", "family", "invariant", "cost", "meaning", "paper", "equation", "same_order_as",
+    "name", "value", "log10", "error", "family", "invariant", "cost", "meaning", "paper", "equation", "same_order_as",
     "settings",
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ class Measures:
 
     @property
     def table(self) -> pandas.DataFrame:
-        """name, value, log10, family, invariant, cost, meaning, paper, equation, ..."""
+        """name, value, log10, error (of an estimate), family, invariant, cost, meaning, paper, equation, ..."""
         import pandas
 
         return pandas.DataFrame(self.rows(), columns=list(COLUMNS))
@@ -75,7 +75,7 @@ class Measures:
             "n": self.n,
             "classes": self.classes,
             "measures": [
-                {**_plain({**_row(MEASURES[name], value), "error": value.error}), "layers": _plain(value.layers)}
+                {**_plain(_row(MEASURES[name], value)), "layers": _plain(value.layers)}
                 for name, value in self.values.items()
             ],
             "bounds": [_plain(bound.record()) for bound in self.bounds.values()],
@@ -163,7 +163,8 @@ def _row(entry: Measure, value: Value) -> dict[str, Any]:
         "name": entry.name,
         "value": value.value,
         "log10": None if logarithm is None else logarithm / math.log(10),
-        **{column: getattr(entry, column) for column in COLUMNS[3:]},
+        "error": value.error,
+        **{column: getattr(entry, column) for column in COLUMNS[4:]},
     }
 
 
@@ -171,7 +172,7 @@ def _bound_row(entry: Theorem, bound: Bound) -> dict[str, Any]:
     shared = {column: getattr(entry, column) for column in ("name", "invariant", "cost", "meaning", "paper")}
     logarithm = math.log(bound.value) if bound.log is None else bound.log
     row = {"value": bound.value, "log10": logarithm / math.log(10), "family": "bound", "equation": entry.theorem}
-    return dict.fromkeys(COLUMNS, "") | shared | row
+    return dict.fromkeys(COLUMNS, "") | {"error": None} | shared | row
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

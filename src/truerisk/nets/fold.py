@@ -6,34 +6,37 @@ Szegedy 2015, section 3.1). After a layer that is affine in its weights, W x + b
     scale = gain / sqrt(var + eps),    W' = scale * W  (by output channel),    b' = shift + scale * (b - mean).
 
 What batch norm learnt from data is then in weights that a prior draws or a code tells, and none of it in buffers
-(rule 7 of the design). Which norm follows which layer is found by ``torch.fx``, without an input.
+(rule 7 of the design). Which norm follows which layer is found by following the network (``truerisk.nets.calls``).
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
-from dataclasses import dataclass
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from truerisk.errors import TrueriskError
+from truerisk.nets.calls import LAYERS, TRANSPOSED, Calls, by_export, by_fx, hooked
 from truerisk.nets.hidden import replaced_forwards
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED)
+Example = Tensor | tuple[Tensor, ...]
 
 
-def fold_batch_norm(module: nn.Module) -> nn.Module:
+def fold_batch_norm(module: nn.Module, example_input: Example | None = None) -> nn.Module:
     """A copy of ``module`` in eval mode, with batch norm merged into the layers before it; the function stays.
 
     Merged is a norm with running statistics whose input comes straight from a linear or convolutional layer that feeds
     nothing else. It becomes an ``nn.Identity`` of the same name, and the layer gets a bias where it has none. All other
     norms are left as they are (``truerisk.nets.unfoldable`` says which, and why): those that come first, or behind an
-    activation or pooling. What enters a linear layer before a ``BatchNorm1d`` is taken to be (batch, features).
+    activation or pooling.
+
+    With ``example_input``, such as ``torch.zeros(1, 3, 32, 32)``, ``torch.export`` follows the network on an input of
+    that shape, and the function stays for batches of such inputs. Without it ``torch.fx`` follows the network for any
+    input. That fails on a forward with ``len(x)`` or with a choice by shape, and takes the input of a linear layer
+    before a ``BatchNorm1d`` to be (batch, features).
 
     The arithmetic is in float64; the layers keep their precision.
 
@@ -43,7 +46,7 @@ def fold_batch_norm(module: nn.Module) -> nn.Module:
     (['0.weight', '0.bias'], Identity())
     """
     twin = _copied(module)
-    for norm, layer in _plan(copy.deepcopy(twin))[0].items():  # a copy: tracing may leave constants in a module
+    for norm, layer in _plan(twin, example_input)[0].items():
         merged = twin.get_submodule(norm)
         _merge(twin.get_submodule(layer), merged)
         places = [name for name, other in twin.named_modules(remove_duplicate=False) if other is merged]
@@ -53,73 +56,26 @@ def fold_batch_norm(module: nn.Module) -> nn.Module:
     return twin.eval()
 
 
-def unfoldable(module: nn.Module) -> list[tuple[str, str]]:
+def unfoldable(module: nn.Module, example_input: Example | None = None) -> list[tuple[str, str]]:
     """The batch norms that ``fold_batch_norm`` leaves as they are: (name, why).
 
     >>> unfoldable(nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2)))
     [('0', 'no linear or convolutional layer comes straight before it')]
     """
-    return _plan(_copied(module))[1]
+    return _plan(_copied(module), example_input)[1]
 
 
-@dataclass(frozen=True)
-class _Calls:
-    """How the modules of a network are called: the nodes of each by its name, and the tensors read by name."""
-
-    nodes: dict[str, list[fx.Node]]
-    read: tuple[str, ...]
-
-    def before(self, name: str) -> str | None:
-        """The one module whose output enters every call of ``name``."""
-        inputs = [node.args[0] if node.args else node.kwargs.get("input") for node in self.nodes[name]]
-        sources = {str(x.target) if isinstance(x, fx.Node) and x.op == "call_module" else None for x in inputs}
-        return sources.pop() if len(sources) == 1 else None
-
-    def feeds(self, name: str, other: str) -> bool:
-        """Whether all calls of ``name`` are followed by ``other`` and by nothing else."""
-        users = [user for node in self.nodes[name] for user in node.users]
-        return all(user.op == "call_module" and user.target == other for user in users)
-
-    def reads(self, name: str) -> bool:
-        """Whether something reads this module's tensors without calling it."""
-        return any(tensor.startswith(f"{name}.") for tensor in self.read)
-
-
-class _Tracer(fx.Tracer):
-    proxy_buffer_attributes = True  # a buffer that is read shows up in the graph, as a parameter does
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """A user's own kind of norm or layer is one step, too: the checks inside torch's can't be followed."""
-        return isinstance(m, (_BatchNorm, *LAYERS)) or super().is_leaf_module(m, module_qualified_name)
-
-
-def _follow(network: nn.Module) -> _Calls:
-    """Trace the network, with the defaults of whatever else its forward takes."""
-    parameters = inspect.signature(network.forward).parameters.values()
-    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-    try:
-        graph = _Tracer().trace(network, concrete_args=defaults)
-    except Exception as error:  # whatever the network's own forward may raise on values that are not there
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise TrueriskError(
-            f"torch.fx could not follow the network ({reason}), so batch norm can't be folded; write its forward "
-            "without a path that depends on the input."
-        ) from error
-    nodes: dict[str, list[fx.Node]] = {}
-    for node in graph.nodes:
-        if node.op == "call_module":
-            nodes.setdefault(str(node.target), []).append(node)
-    return _Calls(nodes, tuple(str(node.target) for node in graph.nodes if node.op == "get_attr"))
-
-
-def _plan(network: nn.Module) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """(norm to layer for all that can be merged, what can't be and why)."""
+def _plan(module: nn.Module, example_input: Example | None) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """(norm to layer for all that can be merged, those that cannot be and why)."""
+    network = copy.deepcopy(module)  # tracing may leave constants in a module
     norms = {name: m for name, m in network.named_modules() if isinstance(m, _BatchNorm)}
     merged: dict[str, str] = {}
     left: list[tuple[str, str]] = []
-    calls = _follow(network) if norms else _Calls({}, ())
+    if not norms:
+        return {}, []
+    calls = by_fx(network) if example_input is None else by_export(network, example_input)
     for name, norm in norms.items():
-        layer = calls.before(name) if name in calls.nodes else None
+        layer = calls.before.get(name)
         why = _obstacle(norm) or _misplaced(network, calls, name, layer)
         if why or layer is None:
             left.append((name, why))
@@ -130,30 +86,30 @@ def _plan(network: nn.Module) -> tuple[dict[str, str], list[tuple[str, str]]]:
 
 def _obstacle(norm: nn.Module) -> str:
     """What about the norm itself forbids to merge it; empty if nothing does."""
-    if type(norm) not in NORMS or _hooked(norm):
+    if type(norm) not in NORMS or hooked(norm):
         return "it is no plain batch norm: a class of its own, or with hooks"
     if norm.running_mean is None or norm.running_var is None or norm.training:
         return "it uses the statistics of the batch, not running ones"
     return ""
 
 
-def _misplaced(network: nn.Module, calls: _Calls, name: str, before: str | None) -> str:
+def _misplaced(network: nn.Module, calls: Calls, name: str, before: str | None) -> str:
     """What about its place in the network forbids to merge it."""
-    if name not in calls.nodes:
+    if name not in calls.before:
         return "it is not called as a layer of the network"
     layer = network.get_submodule(before) if before is not None else None
     if before is None or not isinstance(layer, LAYERS):
         return "no linear or convolutional layer comes straight before it"
-    if type(layer) not in LAYERS or _hooked(layer) or layer._parameters.get("weight") is None:
+    if type(layer) not in LAYERS or hooked(layer) or layer._parameters.get("weight") is None:
         return f"the weights of {before} before it are computed (a parametrization, a hook, a class of its own)"
-    if not calls.feeds(before, name):
+    if calls.after[before] != {name}:
         return f"the output of {before} before it is used elsewhere too"
     owned = [id(p) for m in network.modules() for p in m._parameters.values()]
     if any(owned.count(id(p)) > 1 for p in layer.parameters()):
         return f"the weights of {before} before it are shared with another layer"
-    if network.get_submodule(name).num_features != _outputs(layer):
+    if network.get_submodule(name).num_features != _outputs(layer) or before in calls.tokens:
         return f"its channels are not the outputs of {before} before it"
-    if calls.reads(before) or calls.reads(name):
+    if calls.read & {before, name}:
         return f"the network reads tensors of {name} or {before} directly"
     return ""
 
@@ -162,10 +118,6 @@ def _outputs(layer: nn.Module) -> int:
     weight = layer.weight
     assert isinstance(weight, Tensor)
     return weight.shape[1] * layer.groups if isinstance(layer, TRANSPOSED) else weight.shape[0]
-
-
-def _hooked(layer: nn.Module) -> bool:
-    return bool(layer._forward_hooks or layer._forward_pre_hooks)
 
 
 @torch.no_grad()

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, fx, nn
 
 from truerisk.errors import TrueriskError
+from truerisk.nets.graph import Graph, spoken, where
 from truerisk.seeds import derive
-from truerisk.symmetry.graph import Graph, spoken, where
 from truerisk.symmetry.tracer import Flow
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, fx
 
+from truerisk.nets.graph import Graph, Model, capture, compute, operation, shape_of, spoken
 from truerisk.progress import bar
 from truerisk.symmetry.check import check_symmetry
-from truerisk.symmetry.graph import Graph, Model, capture, compute, operation, shape_of, spoken
 from truerisk.symmetry.group import Part, Symmetry
 from truerisk.symmetry.rules import RULES
 from truerisk.symmetry.system import System

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from truerisk.symmetry.graph import shape_of, spoken, where
+from truerisk.nets.graph import shape_of, spoken, where
 from truerisk.symmetry.system import System, Term
 
 NONE = torch.zeros((), dtype=torch.int64)  # the labels of what can't be rescaled

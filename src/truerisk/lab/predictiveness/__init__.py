@@ -161,6 +161,7 @@ def _paper() -> list[Setting]:
 
 EXPERIMENT = Experiment(
     name="predictiveness",
+    version=2,  # hessian-top takes all rows of the sample
     title="Which measures predict generalization?",
     about=(
         "Dozens of complexity measures have been proposed to explain why networks generalize. Jiang and others trained "

@@ -19,7 +19,7 @@ from truerisk.nets.evaluate import TIE, margins, precision
     paper="Arora, Ge, Neyshabur and Zhang 2018",
     theorem="Theorem 2.1 with projections as in Algorithm 1 (numbers from memory), proof and constants ours: about the "
     "compressed network",
-    meaning="The true risk of a copy, stored as random projections of the weights, that keeps most answers.",
+    meaning="Compression bound: the true risk of a compressed copy of the network that keeps most answers.",
     cost="forward",
 )
 def compression(subject: Subject, delta: float) -> Found:

@@ -20,7 +20,7 @@ def training_errors(subject: Subject) -> int:
     "float-count",
     paper="Blumer et al. 1987",
     theorem="Occam's razor: r + sqrt((bits ln 2 + ln(1/delta)) / (2n))",
-    meaning="Each stored bit doubles the number of networks that training could have ended at, whatever they compute.",
+    meaning="Occam bound: each stored bit doubles the number of networks that training could have found.",
     invariant=True,
     cost="forward",
 )
@@ -38,7 +38,7 @@ def float_count(subject: Subject, delta: float) -> tuple[float, dict[str, float]
     "vc",
     paper="Bartlett, Harvey, Liaw and Mehrabian 2019",
     theorem="Theorem 6 (its proof, for several classes): r + sqrt(2 ln(predictions)/n) + sqrt(ln(1/delta)/(2n))",
-    meaning="How many different ways of labelling the examples the architecture has at most, for any weights.",
+    meaning="VC bound: counts the ways in which the architecture can label the examples, for any weights.",
     invariant=True,
     cost="forward",
 )

@@ -14,7 +14,7 @@ from truerisk.measures.theorems import theorem
     "unit-capacity-impact",
     paper="Neyshabur, Li, Bhojanapalli, LeCun and Srebro 2019",
     theorem="Theorems 1 and 2 with our constants, capacity and impact of each unit rounded up and paid for",
-    meaning="How far training moved each hidden unit, weighted by what the unit does to the output.",
+    meaning="Unit-wise bound: how far training moved each hidden unit, weighted by its effect on the outputs.",
     cost="forward",
 )
 def unit_capacity_impact(subject: Subject, delta: float) -> Found:

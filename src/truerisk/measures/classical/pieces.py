@@ -17,7 +17,7 @@ from truerisk.bounds.vc import Questions
 from truerisk.measures.anatomy import CONVOLUTION, NORM, SAME
 from truerisk.measures.registry import NotDefined
 from truerisk.measures.subject import Subject
-from truerisk.symmetry.graph import Graph, operation, shape_of, spoken, where
+from truerisk.nets.graph import Graph, operation, shape_of, spoken, where
 
 FIXED = SAME | set(
     "slice select narrow index_select expand repeat flip roll cat concat stack split split_with_sizes chunk unbind neg "

@@ -44,7 +44,7 @@ def _frobenius(chain: tuple[Link, ...]) -> float:
     "frobenius-doubling",
     paper="Neyshabur, Tomioka and Srebro 2015",
     theorem="Corollary 2 with our constants: 2^(layers - 1) times the product of Frobenius norms over the margin",
-    meaning="How much a network with weights of this size could fit noise, doubled for every layer.",
+    meaning="Rademacher bound by Frobenius norms: their product over the margin, doubled by every layer.",
     cost="forward",
 )
 def frobenius_doubling(subject: Subject, delta: float) -> Found:
@@ -58,7 +58,7 @@ def frobenius_doubling(subject: Subject, delta: float) -> Found:
     "frobenius-root",
     paper=GOLOWICH,
     theorem="Theorem 1 with our constants: sqrt(layers) times the product of Frobenius norms over the margin",
-    meaning="The same, but depth itself costs only its square root.",
+    meaning="Rademacher bound by Frobenius norms: their product over the margin, times the root of depth.",
     cost="forward",
 )
 def frobenius_root(subject: Subject, delta: float) -> Found:
@@ -72,7 +72,7 @@ def frobenius_root(subject: Subject, delta: float) -> Found:
     "row-sums-root",
     paper=GOLOWICH,
     theorem="Theorem 2 with our constants: sqrt(layers) times the product of largest row sums of |W| over the margin",
-    meaning="The same for the sum of absolute weights that enter a unit: many small weights cost as much as few large.",
+    meaning="Rademacher bound by largest row sums: their product over the margin, times the root of depth.",
     cost="forward",
 )
 def row_sums_root(subject: Subject, delta: float) -> Found:
@@ -89,7 +89,7 @@ def row_sums_root(subject: Subject, delta: float) -> Found:
     paper="Gonon, Brisebarre, Riccietti and Gribonval 2024",
     theorem="Theorem 3.1 (number from memory), our constants: sqrt(depth) times the sum over paths of |products| over "
     "the margin",
-    meaning="How much a network with such a path norm could fit noise; no rescaling of the weights changes it.",
+    meaning="Rademacher bound by the l1 path norm: its ratio to the margin, times the root of depth.",
     invariant=True,
     cost="forward",
 )

@@ -39,7 +39,7 @@ def _covering(subject: Subject, delta: float, distances: list[float]) -> Found:
     "spectral-covering",
     paper=BARTLETT,
     theorem="Theorem 1.1 / Lemma A.9 with our constants, reference matrices zero",
-    meaning="How many clearly different networks there are with such spectral norms and such sums of unit norms.",
+    meaning="Covering bound: counts clearly different networks with these spectral norms and unit norms.",
     cost="forward",
 )
 def spectral_covering(subject: Subject, delta: float) -> Found:
@@ -51,7 +51,7 @@ def spectral_covering(subject: Subject, delta: float) -> Found:
     "spectral-covering-init",
     paper=BARTLETT,
     theorem="Theorem 1.1 / Lemma A.9 with our constants, reference matrices: the initialization",
-    meaning="The same for distances from the initialization, which must not depend on the data.",
+    meaning="Covering bound around the initialization, which must not depend on the data: unit norms of moves.",
     cost="forward",
 )
 def spectral_covering_init(subject: Subject, delta: float) -> Found:
@@ -63,7 +63,7 @@ def spectral_covering_init(subject: Subject, delta: float) -> Found:
     "spectral-pac-bayes",
     paper="Neyshabur, Bhojanapalli and Srebro 2018",
     theorem="Theorem 1 with our constants: PAC-Bayes for weights shaken as much as the margin allows",
-    meaning="How exactly the weights must be known for the margins to survive, given the spectral norms.",
+    meaning="Spectral PAC-Bayes bound: how precise weights must be for the margins to survive.",
     cost="forward",
 )
 def spectral_pac_bayes(subject: Subject, delta: float) -> Found:

@@ -84,7 +84,7 @@ def _with_bias(layer: Layer) -> Tensor:
 @measure(
     "unit-capacity-mean",
     family="capacity",
-    meaning="How far training moved the incoming weights of a hidden unit, on average.",
+    meaning="Mean unit capacity: how far training moved the incoming weights of a hidden unit, on average.",
     paper=NEYSHABUR,
     equation="section 2: mean over j of beta_j = ||u_j - u_j^0||",
     invariant=False,
@@ -99,7 +99,7 @@ def unit_capacity_mean(subject: Subject) -> float:
 @measure(
     "unit-capacity-max",
     family="capacity",
-    meaning="How far training moved the incoming weights of the hidden unit that it moved most.",
+    meaning="Largest unit capacity: how far training moved the hidden unit that moved most.",
     paper=NEYSHABUR,
     equation="section 2: largest beta_j = ||u_j - u_j^0||",
     invariant=False,
@@ -114,7 +114,7 @@ def unit_capacity_max(subject: Subject) -> float:
 @measure(
     "unit-impact-mean",
     family="capacity",
-    meaning="How strongly a hidden unit acts on the outputs, on average.",
+    meaning="Mean unit impact: how strongly a hidden unit acts on the outputs, on average.",
     paper=NEYSHABUR,
     equation="section 2: mean over j of alpha_j = ||v_j||",
     invariant=False,
@@ -127,7 +127,7 @@ def unit_impact_mean(subject: Subject) -> float:
 @measure(
     "unit-capacity-over-margin",
     family="capacity",
-    meaning="What the hidden units could fit at most, given how far each moved and how much it counts, for the margin.",
+    meaning="Unit capacity over the margin: moves of hidden units, weighted by their impact on the outputs.",
     paper=NEYSHABUR,
     equation="Theorem 1: (2 sqrt(2c) + 2) / (gamma m) * sum_j alpha_j (beta_j ||X||_F + ||u_j^0 X||), c outputs",
     invariant=False,

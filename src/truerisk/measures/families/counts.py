@@ -20,7 +20,7 @@ JIANG = "Jiang et al. 2020"
 @measure(
     "parameters",
     family="counts",
-    meaning="How many numbers training could choose.",
+    meaning="Number of trainable parameters: the numbers that training could choose.",
     paper=JIANG,
     equation="eq. 20: number of weights and biases",
     invariant=True,
@@ -34,7 +34,7 @@ def parameters(subject: Subject) -> Value:
 @measure(
     "vc-dimension",
     family="counts",
-    meaning="On more points than this, networks of this shape can't give every combination of two labels.",
+    meaning="Upper bound on the VC dimension: no larger set of points can get every labeling by two classes.",
     paper="Bartlett, Harvey, Liaw and Mehrabian 2019",
     equation="Theorem 6: L + S log2(4 e p R log2(2 e p R)), S = sum_i W_i, R = sum_i i k_i, p = 1 for ReLU",
     invariant=True,

@@ -36,7 +36,7 @@ DERIVATIVES = (
 @measure(
     "layer-cushion",
     family="cushions",
-    meaning="How much better the layers carry the examples than they carry noise: the worst layer and example.",
+    meaning="Layer cushion: how much better layers carry examples than noise, at worst; larger is simpler.",
     paper=ARORA,
     equation="Definition 4 (from memory): mu_i ||A^i||_F ||phi(x^{i-1})|| <= ||A^i phi(x^{i-1})||; smallest mu_i",
     invariant=False,
@@ -51,7 +51,7 @@ def layer_cushion(subject: Subject) -> Value:
 @measure(
     "interlayer-cushion",
     family="cushions",
-    meaning="How much better what leaves a layer is carried to later layers than noise is: the worst pair of layers.",
+    meaning="Interlayer cushion: how much better later layers carry signal than noise; larger is simpler.",
     paper=ARORA,
     equation="Definition 5 (from memory): mu_ij ||J^ij||_F ||x^i|| <= ||J^ij x^i||; smallest mu_ij, i < j",
     invariant=False,
@@ -66,7 +66,7 @@ def interlayer_cushion(subject: Subject) -> Value:
 @measure(
     "activation-contraction",
     family="cushions",
-    meaning="How much of the length of what leaves a layer its activation takes away, at most.",
+    meaning="Activation contraction: the largest factor by which an activation shortens the signal.",
     paper=ARORA,
     equation="Definition 6 (from memory): ||phi(x^i)|| >= ||x^i|| / c; smallest c",
     invariant=False,
@@ -83,7 +83,7 @@ def activation_contraction(subject: Subject) -> Value:
 @measure(
     "interlayer-smoothness",
     family="cushions",
-    meaning="How well the layers after a place act as a linear map if noise is added there: the worst pair.",
+    meaning="Interlayer smoothness: how linear later layers are under noise, at worst; larger is simpler.",
     paper=ARORA,
     equation="Definition 7 (from memory): ||M^ij(x^i + eta) - J^ij (x^i + eta)|| <= ||eta|| ||x^j|| / (rho ||x^i||)",
     invariant=False,
@@ -98,7 +98,7 @@ def interlayer_smoothness(subject: Subject) -> Value:
 @measure(
     "effective-parameters",
     family="cushions",
-    meaning="How many numbers would be left if each layer were projected at random as far as its cushions allow.",
+    meaning="Parameters after compression: numbers left if each layer is projected as its cushions allow.",
     paper=ARORA,
     equation="Theorem 4.1 and its proof: sum_i k(eps mu_i mu_i-> / (6 c d), delta / (6 d^2 h^2 m)), eps = gamma / "
     "(sqrt(2) max ||f(x)||), mu_i-> = min(1/sqrt(h_i), min_j mu_ij), k = ln(4/eta) / (eps^2/4 - eps^3/6)",

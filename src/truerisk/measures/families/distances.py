@@ -17,7 +17,7 @@ JIANG = "Jiang et al. 2020"
 @measure(
     "distance-frobenius",
     family="distances",
-    meaning="How far training moved the weights: the sum of the squares of all changes.",
+    meaning="Squared Frobenius distance from initialization: how far training moved the weight matrices.",
     paper=JIANG,
     equation="eq. 40: sum over layers of ||W - W_0||_F^2",
     invariant=False,
@@ -32,7 +32,7 @@ def distance_frobenius(subject: Subject) -> Value:
 @measure(
     "distance-spectral",
     family="distances",
-    meaning="How far training moved the weights in the direction in which each layer moved most.",
+    meaning="Squared spectral distance from initialization: how far layers moved in their main direction.",
     paper=JIANG,
     equation="eq. 41: sum over layers of ||W - W_0||_2^2 (a kernel reshaped to out x rest)",
     invariant=False,
@@ -50,7 +50,7 @@ def distance_spectral(subject: Subject) -> Value:
 @measure(
     "distance-operator",
     family="distances",
-    meaning="The same, with a convolution's norm as the map that it is in place of its kernel's.",
+    meaning="Squared operator distance from initialization: layer moves, with convolutions as maps of images.",
     paper="Dziugaite et al. 2020 (code), eq. 41 of Jiang et al. 2020 with another norm",
     equation="sum over layers of ||W - W_0||_op^2 (the map from images to images, certified from above)",
     invariant=False,
@@ -68,7 +68,7 @@ def distance_operator(subject: Subject) -> Value:
 @measure(
     "distance-l2",
     family="distances",
-    meaning="The length of the straight line from the first parameters to the last, biases too.",
+    meaning="Euclidean distance from initialization: how far training moved all parameters, biases included.",
     paper="Dziugaite et al. 2020 (code), there without biases; Nagarajan and Kolter 2019",
     equation="||w - w_0||_2 over all parameters",
     invariant=False,

@@ -18,7 +18,7 @@ SAMPLE = "on the sample"
 @measure(
     "fisher-rao",
     family="fisher",
-    meaning="How strongly the losses react when all weights grow in proportion.",
+    meaning="Fisher-Rao norm: how strongly the losses react if all weights grow in proportion.",
     paper="Liang et al. 2019; Jiang et al. 2020",
     equation="eq. 45 of Jiang et al. (number from memory): (d + 1)^2 (1/m) sum_i <w, g_i>^2, d: number of layers",
     invariant=True,
@@ -33,7 +33,7 @@ def fisher_rao(subject: Subject) -> float:
 @measure(
     "m-coherence",
     family="fisher",
-    meaning="How many examples one step of gradient descent helps on average: 1 if none helps another.",
+    meaning="Coherence of gradients: how many examples one step helps, on average; larger means simpler.",
     paper="Chatterjee and Zielinski 2020 (arXiv 2008.01217)",
     equation="||sum_i g_i||^2 / sum_i ||g_i||^2, between 0 and m",
     invariant=False,
@@ -50,7 +50,7 @@ def m_coherence(subject: Subject) -> float:
 @measure(
     "gradient-norm",
     family="fisher",
-    meaning="How far from a stationary point of the training loss the network is.",
+    meaning="Norm of the mean gradient: how far the network is from a stationary point of the loss.",
     paper="textbook",
     equation="||(1/m) sum_i g_i||_2",
     invariant=False,
@@ -66,7 +66,7 @@ def gradient_norm(subject: Subject) -> Value:
 @measure(
     "gradient-noise",
     family="fisher",
-    meaning="How much the gradients of single examples differ from their mean at the end of training.",
+    meaning="Variance of per-example gradients: how much they differ from their mean after training.",
     paper="Jiang et al. 2020",
     equation="eq. 65 (number from memory): (1/m) sum_i ||g_i - g||^2, g: mean of the g_i",
     invariant=False,
@@ -81,7 +81,7 @@ def gradient_noise(subject: Subject) -> Value:
 @measure(
     "empirical-fisher-trace",
     family="fisher",
-    meaning="Mean squared size of the gradients of single examples.",
+    meaning="Trace of the empirical Fisher matrix: mean squared norm of the per-example gradients.",
     paper="Thomas et al. 2020 (trace of the second moment of the gradients; from memory)",
     equation="(1/m) sum_i ||g_i||^2",
     invariant=False,

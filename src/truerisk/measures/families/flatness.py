@@ -3,9 +3,10 @@
     sigma:   u_i ~ N(0, sigma^2)                     sigma':  u_i ~ N(0, sigma'^2 w_i^2)
 
 are the largest noises under which the training accuracy of w + u falls by no more than 0.1 on average (see
-``truerisk.measures.perturbation``). Jiang et al. 2020 turn them into measures; equation numbers are theirs. m is the
-number of training examples, omega that of trainable parameters, eps = 0.001. Two mistakes of public code are not made:
-sigma is a standard deviation, not a variance, and the norms are of the same parameters that get the noise.
+``truerisk.measures.perturbation``), each the lower end of a search bracket that is not a confidence interval. Jiang et
+al. 2020 turn them into measures; equation numbers are theirs. m is the number of training examples, omega that of
+trainable parameters, eps = 0.001. Two mistakes of public code are not made: sigma is a standard deviation, not a
+variance, and the norms are of the same parameters that get the noise.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _magnitude(subject: Subject, reference: float) -> Value:
 @measure(
     "pacbayes-init",
     family="flatness",
-    meaning="Distance from initialization, counted in units of the noise that the weights bear.",
+    meaning="PAC-Bayes around the initialization: distance from it, in units of noise that the weights bear.",
     paper=JIANG,
     equation="eq. 48: ||w - w_0||^2 / (4 sigma^2) + ln(m / sigma) + 10",
     invariant=False,
@@ -73,7 +74,7 @@ def pacbayes_init(subject: Subject) -> Value:
 @measure(
     "pacbayes-origin",
     family="flatness",
-    meaning="Size of the weights, counted in units of the noise that they bear.",
+    meaning="PAC-Bayes around the origin: size of the weights, in units of noise that they bear.",
     paper=JIANG,
     equation="eq. 49: ||w||^2 / (4 sigma^2) + ln(m / sigma) + 10",
     invariant=False,
@@ -87,7 +88,7 @@ def pacbayes_origin(subject: Subject) -> Value:
 @measure(
     "pacbayes-flatness",
     family="flatness",
-    meaning="Large if a little noise on the weights already spoils the predictions.",
+    meaning="Inverse squared noise radius: large if little noise on the weights spoils the predictions.",
     paper=JIANG,
     equation="eq. 53: 1 / sigma^2",
     invariant=False,
@@ -101,7 +102,7 @@ def pacbayes_flatness(subject: Subject) -> float:
 @measure(
     "pacbayes-magnitude-init",
     family="flatness",
-    meaning="As pacbayes-init, with noise in proportion to each weight.",
+    meaning="PAC-Bayes around the initialization, noise in proportion to each weight: distance over noise.",
     paper=JIANG,
     equation=(
         "eq. 56: (1/4) sum_i ln[(eps^2 + (sigma'^2 + 1) ||w - w_0||^2 / omega) / (eps^2 + sigma'^2 (w_i - w_0i)^2)] "
@@ -119,7 +120,7 @@ def pacbayes_magnitude_init(subject: Subject) -> Value:
 @measure(
     "pacbayes-magnitude-origin",
     family="flatness",
-    meaning="As pacbayes-magnitude-init, with the size of the weights in place of their distance from initialization.",
+    meaning="PAC-Bayes around the origin, noise in proportion to each weight: size of weights over noise.",
     paper=JIANG,
     equation="eq. 57: eq. 56 with ||w||^2 for ||w - w_0||^2 (the denominator keeps w_i - w_0i)",
     invariant=False,
@@ -134,7 +135,7 @@ def pacbayes_magnitude_origin(subject: Subject) -> Value:
 @measure(
     "pacbayes-magnitude-flatness",
     family="flatness",
-    meaning="Large if noise of a small share of each weight already spoils the predictions.",
+    meaning="Inverse squared relative noise radius: large if noise of a small share of each weight does harm.",
     paper=JIANG,
     equation="eq. 61: 1 / sigma'^2",
     invariant=True,

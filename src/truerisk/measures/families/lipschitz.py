@@ -37,7 +37,7 @@ ROUNDING = {torch.float32: 1e-4}  # relative, of a slope in the network's own pr
 @measure(
     "lipschitz-product",
     family="lipschitz",
-    meaning="No two inputs are torn apart by more than this factor: what each layer may stretch, multiplied.",
+    meaning="Lipschitz bound by layer norms: no two inputs are driven apart by more than this factor.",
     paper="Szegedy et al. 2014",
     equation="prod rho_i ||W_i||_op (maps from images to images, certified from above; rho_i of what is between)",
     invariant=False,
@@ -55,7 +55,7 @@ def lipschitz_product(subject: Subject) -> Value:
 @measure(
     "lipschitz-eclipse-fast",
     family="lipschitz",
-    meaning="The same promise, made smaller by looking at how each layer's stretching meets the next one's.",
+    meaning="Lipschitz bound by ECLipsE-Fast: below the product of layer norms, since it sees how layers align.",
     paper="Xu and Sivaranjani 2024 (ECLipsE-Fast)",
     equation=(
         "sqrt(lmax(W_l X_{l-1}^-1 W_l^T)), X_0 = I, X_i = t_i I - t_i^2 G_i / 4, G_i = W_i X_{i-1}^-1 W_i^T, "
@@ -109,7 +109,7 @@ def _matrices(steps: tuple[Layer | Between, ...]) -> list[Tensor]:
 @measure(
     "lipschitz-local",
     family="lipschitz",
-    meaning="The steepest slope of the network at any of the examples: no Lipschitz constant can be smaller.",
+    meaning="Largest slope at the examples: a lower bound on every Lipschitz constant of the network.",
     paper="Novak et al. 2018 (norm of the Jacobian at data)",
     equation="max over examples of ||J(x)||_2, J the Jacobian of the logits: a lower bound on the Lipschitz constant",
     invariant=True,

@@ -35,7 +35,7 @@ def gamma(subject: Subject) -> float:
 @measure(
     "inverse-margin",
     family="margins",
-    meaning="Large where many examples are close to the border between classes.",
+    meaning="Inverse squared margin: large if many examples lie near the boundary between classes.",
     paper=JIANG,
     equation="eq. 22: 1 / gamma^2, gamma the 10th percentile of the margins",
     invariant=True,
@@ -48,7 +48,7 @@ def inverse_margin(subject: Subject) -> float:
 @measure(
     "low-margin",
     family="margins",
-    meaning="The margin that nine examples in ten reach.",
+    meaning="Margin at the 10th percentile: nine examples in ten reach it; larger means simpler.",
     paper=JIANG,
     equation="gamma in eq. 22: 10th percentile of the margins, negative ones kept",
     invariant=True,
@@ -62,7 +62,7 @@ def low_margin_measure(subject: Subject) -> float:
 @measure(
     "median-margin",
     family="margins",
-    meaning="The margin that every other example reaches.",
+    meaning="Median margin over the examples: half of them reach it; larger means simpler.",
     paper="Bartlett, Foster and Telgarsky 2017",
     equation="median over examples of (logit of the label - largest other logit)",
     invariant=True,
@@ -75,7 +75,7 @@ def median_margin(subject: Subject) -> float:
 @measure(
     "cross-entropy",
     family="margins",
-    meaning="The loss on the examples: how surprised the network is by their labels.",
+    meaning="Mean cross-entropy on the examples: how surprised the network is by their labels.",
     paper=JIANG,
     equation="eq. 21 (number from memory): mean of -log softmax(logits)[label]",
     invariant=True,
@@ -88,7 +88,7 @@ def cross_entropy(subject: Subject) -> float:
 @measure(
     "negative-output-entropy",
     family="margins",
-    meaning="How sure the network is of its answers, whatever the labels: 0 is certain, -log(classes) a pure guess.",
+    meaning="Negative output entropy: confidence of the predictions; 0 is certain, -log(classes) is a guess.",
     paper=JIANG,
     equation="eq. 23 (number from memory): mean of sum over classes of p log p, p = softmax(logits)",
     invariant=True,

@@ -58,7 +58,7 @@ def normalized_margins(subject: Subject, by: Literal["spectral", "path"] = "spec
 @measure(
     "spectral-complexity",
     family="normalized",
-    meaning="How much the network may stretch its input, corrected for how its weights are spread over units.",
+    meaning="Spectral complexity: how much the layers stretch an input, corrected for the spread over units.",
     paper=BARTLETT,
     equation="R_A of Theorem 1.1 with reference matrices 0 and the norms of layers as maps, certified from above",
     invariant=False,
@@ -71,7 +71,7 @@ def spectral_complexity_origin(subject: Subject) -> Value:
 @measure(
     "spectral-complexity-init",
     family="normalized",
-    meaning="The same, where only what training changed counts as spread.",
+    meaning="Spectral complexity around the initialization: stretching, corrected for the spread of changes.",
     paper=BARTLETT,
     equation="R_A of Theorem 1.1 with the initial weights as reference matrices",
     invariant=False,
@@ -85,7 +85,7 @@ def spectral_complexity_init(subject: Subject) -> Value:
 @measure(
     "median-normalized-margin",
     family="normalized",
-    meaning="The margin that every other example reaches, measured against the spectral complexity and the inputs.",
+    meaning="Median margin over spectral complexity: the margin relative to stretching; larger means simpler.",
     paper=BARTLETT,
     equation="median of margin / (||X||_2 R_A / n), reference matrices 0",
     invariant=False,
@@ -98,7 +98,7 @@ def median_normalized_margin(subject: Subject) -> float:
 @measure(
     "median-margin-over-path-norm",
     family="normalized",
-    meaning="The margin that every other example reaches, measured against the sum over all paths.",
+    meaning="Median margin over the l1 path norm: the margin relative to all paths; larger means simpler.",
     paper="Neyshabur et al. 2017, Exploring generalization (code), there with another quantile",
     equation="median margin / path-norm-l1",
     invariant=True,

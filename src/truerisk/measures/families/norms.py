@@ -21,7 +21,7 @@ EXTRA = "Dziugaite et al. 2020 (code), eq. 33 of Jiang et al. 2020 with another 
 @measure(
     "frobenius-sum",
     family="norms",
-    meaning="How large the weights are: the sum of their squares.",
+    meaning="Sum of squared Frobenius norms: the total size of the weight matrices, biases left out.",
     paper=JIANG,
     equation="eq. 42: sum over layers of ||W||_F^2",
     invariant=False,
@@ -35,7 +35,7 @@ def frobenius_sum(subject: Subject) -> Value:
 @measure(
     "l2-norm",
     family="norms",
-    meaning="The length of the vector of all parameters, biases too: what weight decay makes small.",
+    meaning="Euclidean norm of all parameters, biases included: the quantity that weight decay shrinks.",
     paper="Dziugaite et al. 2020 (code), there without biases",
     equation="sqrt(sum of squares of all parameters)",
     invariant=False,
@@ -50,7 +50,7 @@ def l2_norm(subject: Subject) -> Value:
 @measure(
     "unit-norm-sum",
     family="norms",
-    meaning="The lengths of the weight vectors that enter each unit, added up over all units.",
+    meaning="Group norm (2,1): the norms of the incoming weights of each unit, added up over all units.",
     paper=GROUPS,
     equation="group norm mu_{2,1}: sum over units of the l2 norm of incoming weights (||W||_{2,1} of each layer)",
     invariant=False,
@@ -64,7 +64,7 @@ def unit_norm_sum(subject: Subject) -> Value:
 @measure(
     "largest-unit",
     family="norms",
-    meaning="The sum of the absolute weights that enter a unit, for the unit where it is largest.",
+    meaning="Group norm (1,inf): the largest sum of absolute incoming weights of any unit.",
     paper=GROUPS,
     equation="group norm mu_{1,inf}: max over units of the l1 norm of incoming weights",
     invariant=False,
@@ -78,7 +78,7 @@ def largest_unit(subject: Subject) -> Value:
 @measure(
     "largest-weight",
     family="norms",
-    meaning="The largest absolute weight.",
+    meaning="Maximum norm: the largest absolute weight of any layer.",
     paper=GROUPS,
     equation="group norm mu_{inf,inf}: max |w|",
     invariant=False,
@@ -92,7 +92,7 @@ def largest_weight(subject: Subject) -> Value:
 @measure(
     "stable-ranks",
     family="norms",
-    meaning="How many directions the weight matrices really use, added up over layers; their scale does not count.",
+    meaning="Sum of stable ranks: how many directions the weight matrices really use, whatever their scale.",
     paper=JIANG,
     equation=f"eq. 33: sum over layers of ||W||_F^2 / ||W||_2^2, with {SPECTRAL.sign}",
     invariant=False,
@@ -106,7 +106,7 @@ def stable_ranks(subject: Subject) -> Value:
 @measure(
     "stable-ranks-operator",
     family="norms",
-    meaning="The same, with a convolution's norm as the map that it is in place of its kernel's.",
+    meaning="Sum of stable ranks with operator norms: directions used if convolutions are maps of images.",
     paper=EXTRA,
     equation=f"sum over layers of ||W||_F^2 / ||W||_op^2, with {OPERATOR.sign} and the kernel's ||W||_F",
     invariant=False,

@@ -34,7 +34,7 @@ def _recorded(subject: Subject, key: str) -> float:
 @measure(
     "steps-to-loss-0.1",
     family="optimization",
-    meaning="How many steps training took to a cross-entropy of 0.1.",
+    meaning="Training speed: number of steps until the cross-entropy was 0.1.",
     paper=JIANG,
     equation="eq. 62 (number from memory)",
     invariant=True,
@@ -48,7 +48,7 @@ def steps_to_loss(subject: Subject) -> float:
 @measure(
     "steps-loss-0.1-to-0.01",
     family="optimization",
-    meaning="How many steps training took from a cross-entropy of 0.1 to one of 0.01.",
+    meaning="Late training speed: number of steps from a cross-entropy of 0.1 to one of 0.01.",
     paper=JIANG,
     equation="eq. 63 (number from memory)",
     invariant=True,
@@ -62,7 +62,7 @@ def steps_between_losses(subject: Subject) -> float:
 @measure(
     "gradient-noise-first-epoch",
     family="optimization",
-    meaning="How much the gradients of single examples differed after the first epoch.",
+    meaning="Early gradient variance: how much per-example gradients differed after the first epoch.",
     paper=JIANG,
     equation="eq. 64 (number from memory): (1/m) sum_i ||g_i - g||^2 at the weights after one epoch",
     invariant=True,

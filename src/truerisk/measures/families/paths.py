@@ -1,7 +1,10 @@
 """Path norms: sums over all paths from an input (or a bias) to an output of the product of the weights on the path.
 
 No rescaling of hidden units changes a path's product, so none changes these. Biases are weights of an extra input that
-is 1; a maximum over a window counts as a sum. Computed as logarithms, since they leave the range of floats early.
+is 1. A maximum over a window counts as a sum, and the 1/k of a mean over k entries as a weight. Without pooling, the
+squared l2 norm is also the sum of the outputs of the network with squared weights on an input of ones (Jiang et al.
+2020, eq. 44). With pooling that recipe gives another number: it keeps only the largest path sum of a max-pool's window,
+and takes the 1/k of a mean as it is, not squared. Computed as logarithms, since they leave the range of floats early.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ def log_path_norm(subject: Subject, p: float) -> float:
     """log of (sum over paths of |product of weights|^p)^(1/p)."""
 
     def compute() -> float:
+        module = subject.module
         try:
-            return path_norm(subject.module, subject.example, p=p, log=True)
+            return path_norm(module, subject.example, p=p, log=True)
         except TrueriskError as reason:
             raise NotDefined(f"it is a sum over paths: {reason}") from reason
 
@@ -33,9 +37,12 @@ def log_path_norm(subject: Subject, p: float) -> float:
 @measure(
     "path-norm",
     family="paths",
-    meaning="The sum over all paths through the network of the squared product of the weights on the path.",
+    meaning="Squared l2 path norm: the squared product of the weights on a path, summed over all paths.",
     paper=f"{JIANG}; {NEYSHABUR}",
-    equation="eq. 44: outputs, added up, of the network with squared weights on an input of ones",
+    equation=(
+        "sum over paths of (product of weights)^2; without pooling this is eq. 44: outputs, added up, of the network "
+        "with squared weights on an input of ones"
+    ),
     invariant=True,
     cost="weights",
 )
@@ -46,7 +53,7 @@ def squared_path_norm(subject: Subject) -> Value:
 @measure(
     "path-norm-over-margin",
     family="paths",
-    meaning="The sum over paths of squared products of weights, measured against the margin.",
+    meaning="Squared l2 path norm over the squared margin: the sum over paths relative to the margin.",
     paper=f"{JIANG}; {NEYSHABUR}",
     equation="eq. 43: path-norm / gamma^2, gamma the 10th percentile of the margins",
     invariant=True,
@@ -59,7 +66,7 @@ def squared_path_norm_over_margin(subject: Subject) -> Value:
 @measure(
     "path-norm-l1",
     family="paths",
-    meaning="The sum over all paths through the network of the absolute product of the weights on the path.",
+    meaning="Path norm (l1): the absolute product of the weights on a path, summed over all paths.",
     paper=f"{NEYSHABUR}; Gonon et al. 2024, A path-norm toolkit",
     equation="sum over paths of |product of weights|",
     invariant=True,
@@ -72,7 +79,7 @@ def absolute_path_norm(subject: Subject) -> Value:
 @measure(
     "path-norm-l1-over-margin",
     family="paths",
-    meaning="The sum over paths of absolute products of weights, measured against the margin.",
+    meaning="Path norm (l1) over the margin: the sum over paths relative to the margin.",
     paper="Neyshabur et al. 2017, Exploring generalization (code)",
     equation="path-norm-l1 / gamma, gamma the 10th percentile of the margins",
     invariant=True,

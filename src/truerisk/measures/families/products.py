@@ -131,7 +131,7 @@ def _enter_products(norm: Norm, numbers: tuple[str, str, str, str], kind: str, p
     _enter(
         f"{norm.name}-product",
         f"eq. {numbers[0]}: prod ||W||^2, {w}",
-        f"The product of the squared {kind} of all layers: how much the network may stretch its input.",
+        f"Product of squared {kind}: how much the layers together may stretch an input.",
         _plain(norm),
         paper=paper,
         margin=False,
@@ -139,14 +139,14 @@ def _enter_products(norm: Norm, numbers: tuple[str, str, str, str], kind: str, p
     _enter(
         f"{norm.name}-product-over-margin",
         f"eq. {numbers[1]}: prod ||W||^2 / gamma^2, {w}",
-        f"The product of the squared {kind}, measured against the margin that the stretching won.",
+        f"Product of squared {kind} over the squared margin: stretching relative to the margin.",
         _over_margin(norm),
         paper=paper,
     )
     _enter(
         f"{norm.name}-mean",
         f"eq. {numbers[2]}: d (prod ||W||^2)^(1/d), {w}",
-        f"The geometric mean of the squared {kind}, times the depth: deep networks are not punished by a power.",
+        f"Geometric mean of squared {kind}, times depth: how much a layer may stretch on average.",
         _root(_plain(norm)),
         paper=paper,
         margin=False,
@@ -154,7 +154,7 @@ def _enter_products(norm: Norm, numbers: tuple[str, str, str, str], kind: str, p
     _enter(
         f"{norm.name}-mean-over-margin",
         f"eq. {numbers[3]}: d (prod ||W||^2 / gamma^2)^(1/d), {w}",
-        f"The geometric mean of the squared {kind} times the depth, measured against the margin.",
+        f"Geometric mean of squared {kind} over the margin, times depth: stretching per layer.",
         _root(_over_margin(norm)),
         paper=paper,
     )
@@ -166,7 +166,7 @@ def _enter_mains(norm: Norm, paper: str = JIANG) -> None:
     _enter(
         f"{norm.name}-main-init",
         f"eq. 29: prod ||W||^2 sum (||W - W_0||_F^2 / ||W||^2) / gamma^2, {w}",
-        "The main term of a margin bound: stretching, times how far the layers moved, over the margin.",
+        f"Main term of a bound by {norm.name} norms: stretching times relative moves, over the margin.",
         _main(norm, squared_moves),
         paper=paper,
         needs=("init",),
@@ -174,14 +174,14 @@ def _enter_mains(norm: Norm, paper: str = JIANG) -> None:
     _enter(
         f"{norm.name}-main-origin",
         f"eq. 30: prod ||W||^2 sum (||W||_F^2 / ||W||^2) / gamma^2, {w}",
-        "The main term of a margin bound: stretching, times the number of directions used, over the margin.",
+        f"Main term of a bound by {norm.name} norms: stretching times stable ranks, over the margin.",
         _main(norm, squared_frobenius),
         paper=paper,
     )
 
 
 _enter_products(SPECTRAL, ("32", "31", "35", "34"), "spectral norms")
-_enter_products(OPERATOR, ("32", "31", "35", "34"), "norms of the layers as maps", CODE)
+_enter_products(OPERATOR, ("32", "31", "35", "34"), "operator norms", CODE)
 _enter_products(FROBENIUS, ("37", "36", "39", "38"), "Frobenius norms")
 _enter_mains(SPECTRAL)
 _enter_mains(OPERATOR, CODE)
@@ -193,7 +193,7 @@ _FORM = (
 _enter(
     "spectral-bound-init",
     _FORM.format("||W - W_0||_F^2"),
-    "The same main term with the constants that widths, kernels and inputs bring into the bound.",
+    "Spectral bound around the initialization: its main term with constants of widths and inputs.",
     _whole_bound(SPECTRAL, squared_moves),
     needs=("init",),
     settings=f"delta = {DELTA}",
@@ -201,7 +201,7 @@ _enter(
 _enter(
     "spectral-bound-origin",
     _FORM.format("||W||_F^2"),
-    "The same main term with the constants that widths, kernels and inputs bring into the bound.",
+    "Spectral bound around the origin: its main term with constants of widths and inputs.",
     _whole_bound(SPECTRAL, squared_frobenius),
     settings=f"delta = {DELTA}",
 )
@@ -221,21 +221,21 @@ def _by_layer(of: Callable[[Subject, Layer], Tensor]) -> Callable[[Subject], Val
 _enter(
     "largest-unit-product-over-margin",
     "prod ||W||_{1,inf} / gamma: largest l1 norm of a row (reshaped kernels)",
-    "The product of what the largest unit of each layer takes in, measured against the margin.",
+    "Product of (1,inf) norms over the margin: how much the strongest unit of each layer takes in.",
     _by_layer(lambda _, layer: layer.matrix.abs().sum(dim=1).max()),
     paper=f"{NEYSHABUR}; Bartlett and Mendelson 2002",
 )
 _enter(
     "group-product-over-margin",
     "prod ||W||_{3,1.5} / gamma: l1.5 norm of the l3 norms of rows (reshaped kernels)",
-    "The product of group norms that favour few units with even weights, measured against the margin.",
+    "Product of (3,1.5) group norms over the margin: small for few units with even weights.",
     _by_layer(lambda _, layer: vector_norm(vector_norm(layer.matrix, ord=3, dim=1), ord=1.5)),
     paper=f"{NEYSHABUR}; Neyshabur, Tomioka and Srebro 2015",
 )
 _enter(
     "trace-product-over-margin",
     "prod (sum of singular values of W) / gamma (reshaped kernels)",
-    "The product of the trace norms, which are small for matrices of low rank, measured against the margin.",
+    "Product of trace norms over the margin: small if the weight matrices have low rank.",
     _by_layer(lambda subject, layer: subject.singular_values[layer.name].sum()),
     paper=NEYSHABUR,
 )

@@ -40,8 +40,7 @@ def correlations(module: torch.nn.Module, data: Data, plan: Plan, draws: int, se
 @measure(
     "random-sign-correlation",
     family="rademacher",
-    meaning="How well the architecture, trained from scratch, agrees with random signs on these inputs: a lower "
-    "estimate of its empirical Rademacher complexity, never a bound from above.",
+    meaning="Correlation with random signs after training: a lower estimate of Rademacher complexity.",
     paper="Zhang et al. 2017",
     equation="E_sigma of (1/n) sum_i sigma_i h(x_i), h trained on sigma; at most R = E_sigma sup_h (1/n) sum_i "
     "sigma_i h(x_i)",

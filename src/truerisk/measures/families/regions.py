@@ -30,7 +30,7 @@ SAME_SLOPE = 1e-9  # relative difference of two slopes that rounding may make
 @measure(
     "linear-pieces",
     family="regions",
-    meaning="How many straight pieces the outputs have, on average, on the line from one training example to another.",
+    meaning="Linear pieces between examples: the mean number on a line from one training example to another.",
     paper="Hanin and Rolnick 2019",
     equation="number of affine pieces of t -> f((1-t) x + t x') on [0, 1]; mean over pairs of examples",
     invariant=True,
@@ -121,7 +121,7 @@ def _count(net: Network, starts: Tensor, ends: Tensor, line: Tensor, t: Tensor, 
 @measure(
     "activation-patterns",
     family="regions",
-    meaning="How many different sets of ReLUs the examples switch on: linear regions with data in them.",
+    meaning="Number of activation patterns: the linear regions that hold at least one example.",
     paper="Raghu et al. 2017",
     equation="number of distinct vectors (1[z_u(x) > 0]) over all ReLUs u, x in the sample",
     invariant=True,
@@ -148,7 +148,7 @@ def _patterns(subject: Subject, X: Tensor, sources: Sequence[fx.Node]) -> int:
 @measure(
     "region-bound",
     family="regions",
-    meaning="How many linear regions a network with layers of these widths can have at most, whatever its weights.",
+    meaning="Upper bound on linear regions: the most that layers of these widths can have with any weights.",
     paper="Serra et al. 2018",
     equation="Theorem 1 (number from memory): sum over j of prod_l C(n_l, j_l), "
     "0 <= j_l <= min(n_0, n_1 - j_1, ..., n_(l-1) - j_(l-1), n_l)",

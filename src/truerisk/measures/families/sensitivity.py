@@ -35,7 +35,7 @@ def _input_gradients(subject: Subject) -> dict[str, Tensor]:
     found: dict[str, list[Tensor]] = {"l1": [], "l2": [], "jacobian": []}
     for rows, labels in zip(X.split(CHUNK), y.split(CHUNK), strict=True):
         x = rows.clone().requires_grad_()
-        logits = subject.module(x)
+        logits = subject.function(x)
         loss = F.cross_entropy(logits, labels, reduction="sum")
         slope = torch.autograd.grad(loss, x, retain_graph=True)[0].flatten(1).double()
         signs = torch.randint(0, 2, logits.shape, generator=generator).to(logits.dtype) * 2 - 1
@@ -49,7 +49,7 @@ def _input_gradients(subject: Subject) -> dict[str, Tensor]:
 @measure(
     "loss-sensitivity",
     family="sensitivity",
-    meaning="How much the loss of an example changes when all its inputs change a little.",
+    meaning="Loss sensitivity (l1): how much the loss of an example changes if its inputs change a little.",
     paper=ARPIT,
     equation="section 3.2, at the end of training: mean over i of ||d loss_i / d x_i||_1",
     invariant=True,
@@ -63,7 +63,7 @@ def loss_sensitivity(subject: Subject) -> float:
 @measure(
     "loss-sensitivity-gini",
     family="sensitivity",
-    meaning="How unequal the examples are in loss sensitivity: 0 if all matter alike, near 1 if few do.",
+    meaning="Gini coefficient of loss sensitivities: 0 if all examples matter alike, near 1 if few do.",
     paper=ARPIT,
     equation="section 3.2: 2 sum_i i s_(i) / (n sum_i s_i) - (n + 1) / n for sorted sensitivities s",
     invariant=True,
@@ -81,7 +81,7 @@ def loss_sensitivity_gini(subject: Subject) -> float:
 @measure(
     "input-gradient-norm",
     family="sensitivity",
-    meaning="How fast the loss of an example rises when the example moves in the worst direction.",
+    meaning="Norm of the input gradient (l2): how fast the loss rises in the worst direction of an input.",
     paper="Wu, Zhu and E 2017 (from memory)",
     equation="mean over i of ||d loss_i / d x_i||_2",
     invariant=True,
@@ -95,7 +95,7 @@ def input_gradient_norm(subject: Subject) -> float:
 @measure(
     "jacobian-norm",
     family="sensitivity",
-    meaning="How much the predicted probabilities change when an example moves in a random direction.",
+    meaning="Input-output Jacobian norm: how much probabilities change along a random direction of an input.",
     paper="Novak et al. 2018",
     equation="root mean square over i of ||d probabilities / d x_i||_F",
     invariant=True,
@@ -109,7 +109,7 @@ def jacobian_norm(subject: Subject) -> float:
 @measure(
     "critical-sample-ratio",
     family="sensitivity",
-    meaning="Share of examples with a point of another predicted class very near.",
+    meaning="Critical sample ratio: share of examples with another predicted class very near.",
     paper=ARPIT,
     equation="section 4: share of x with some x' in its box |x' - x|_max <= r that is classified otherwise",
     invariant=True,
@@ -123,7 +123,7 @@ def critical_sample_ratio(subject: Subject) -> float:
     X, _ = part(subject, FIFTH)
     size = RADIUS * float(subject.sample[0].double().std())
     generator = subject.generator("critical samples")
-    return float(torch.cat([critical(subject.module, x, size, generator) for x in X.split(CHUNK)]).double().mean())
+    return float(torch.cat([critical(subject.function, x, size, generator) for x in X.split(CHUNK)]).double().mean())
 
 
 def critical(module: torch.nn.Module, X: Tensor, size: float, generator: torch.Generator) -> Tensor:

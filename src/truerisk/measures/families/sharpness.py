@@ -43,7 +43,7 @@ def _magnitude(subject: Subject, reference: float) -> Value:
 @measure(
     "sharpness-init",
     family="sharpness",
-    meaning="Distance from initialization, counted in units of the worst change that the weights bear.",
+    meaning="Sharpness around the initialization: distance from it, in units of the worst harmless change.",
     paper=JIANG,
     equation="eq. 50 (number from memory): ||w - w_0||^2 ln(2 omega) / (4 alpha^2) + ln(m / delta) + 10",
     invariant=False,
@@ -58,7 +58,7 @@ def sharpness_init(subject: Subject) -> Value:
 @measure(
     "sharpness-origin",
     family="sharpness",
-    meaning="Size of the weights, counted in units of the worst change that they bear.",
+    meaning="Sharpness around the origin: size of the weights, in units of the worst harmless change.",
     paper=JIANG,
     equation="eq. 51 (number from memory): ||w||^2 ln(2 omega) / (4 alpha^2) + ln(m / delta) + 10",
     invariant=False,
@@ -72,7 +72,7 @@ def sharpness_origin(subject: Subject) -> Value:
 @measure(
     "sharpness",
     family="sharpness",
-    meaning="Large if a tiny but cunning change of all weights spoils the predictions.",
+    meaning="Inverse squared worst-case radius: large if a tiny adversarial change of weights does harm.",
     paper=JIANG,
     equation="eq. 52 (number from memory): 1 / alpha^2",
     invariant=False,
@@ -86,7 +86,7 @@ def sharpness(subject: Subject) -> float:
 @measure(
     "sharpness-magnitude-init",
     family="sharpness",
-    meaning="As sharpness-init, with changes in proportion to each weight.",
+    meaning="Relative sharpness around the initialization: distance over changes in proportion to weights.",
     paper=JIANG,
     equation=(
         "eq. 58 (number from memory): (1/4) sum_i ln[(eps^2 + (alpha'^2 + 4 ln(2 omega / delta)) ||w - w_0||^2 / "
@@ -104,7 +104,7 @@ def sharpness_magnitude_init(subject: Subject) -> Value:
 @measure(
     "sharpness-magnitude-origin",
     family="sharpness",
-    meaning="As sharpness-magnitude-init, with the size of the weights in place of their distance from initialization.",
+    meaning="Relative sharpness around the origin: size of weights over changes in proportion to weights.",
     paper=JIANG,
     equation="eq. 59 (number from memory): eq. 58 with ||w||^2 for ||w - w_0||^2 (the denominator keeps w_i - w_0i)",
     invariant=False,
@@ -119,7 +119,7 @@ def sharpness_magnitude_origin(subject: Subject) -> Value:
 @measure(
     "sharpness-magnitude",
     family="sharpness",
-    meaning="Large if changing each weight by a tiny share of itself can spoil the predictions.",
+    meaning="Inverse squared relative radius: large if changing weights by a small share of each does harm.",
     paper=JIANG,
     equation="eq. 60 (number from memory): 1 / alpha'^2",
     invariant=True,
@@ -155,7 +155,7 @@ def rise(subject: Subject, best: Oracle) -> tuple[float, float]:
 @measure(
     "keskar-sharpness",
     family="sharpness",
-    meaning="By how many percent the loss can rise if every weight may move by a thousandth of its size plus one.",
+    meaning="Keskar sharpness: percent by which the loss rises if weights may move by 0.001 (1 + their size).",
     paper="Keskar et al. 2017",
     equation=(
         "metric 2.1 (number from memory): 100 (max of f(w + u) - f(w)) / (1 + f(w)) over |u_i| <= eps (|w_i| + 1), "
@@ -173,7 +173,7 @@ def keskar_sharpness(subject: Subject) -> float:
 @measure(
     "adaptive-sharpness",
     family="sharpness",
-    meaning="By how much the loss can rise if every weight may change by one percent of itself.",
+    meaning="Adaptive sharpness (l-inf): rise of the loss if every weight may change by 1% of itself.",
     paper="Kwon et al. 2021; Andriushchenko et al. 2023",
     equation="max of f(w + u) - f(w) over |u_i| <= rho |w_i|, rho = 0.01",
     invariant=True,
@@ -188,7 +188,7 @@ def adaptive_sharpness(subject: Subject) -> float:
 @measure(
     "adaptive-sharpness-l2",
     family="sharpness",
-    meaning="By how much the loss can rise if the relative changes of all weights have a norm of at most one half.",
+    meaning="Adaptive sharpness (l2): rise of the loss if the relative changes have a norm of at most 0.5.",
     paper="Kwon et al. 2021; Andriushchenko et al. 2023",
     equation="max of f(w + u) - f(w) over sum_i (u_i / w_i)^2 <= rho^2, rho = 0.5",
     invariant=True,

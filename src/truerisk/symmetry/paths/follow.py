@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.symmetry.graph import capture, compute, operation, shape_of, spoken, where
+from truerisk.nets.graph import capture, compute, operation, shape_of, spoken, where
 
 UNKNOWN = object()  # what an operation returns besides activations: the indices of a max-pool
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from truerisk.symmetry.graph import operation
+from truerisk.nets.graph import operation
 from truerisk.symmetry.paths.follow import Paths, Step
 
 # --- products with a weight ---------------------------------------------------------------------------------

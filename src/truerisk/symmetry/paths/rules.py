@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truerisk.symmetry.graph import compute
+from truerisk.nets.graph import compute
 from truerisk.symmetry.paths import layers
 from truerisk.symmetry.paths.follow import UNKNOWN, Paths, Rule, Step
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truerisk.symmetry.graph import compute, operation
+from truerisk.nets.graph import compute, operation
 from truerisk.symmetry.tracer import NONE, Flow, Known, Trace, Weight, compress
 
 # Reshapes, transpositions and selections. The operation itself is run on the labels.

@@ -7,7 +7,10 @@ name.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
+import logging
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -115,17 +118,16 @@ def _share(module: nn.Module, names: Mapping[str, str]) -> None:
 def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
     """Export, and make it functional where an operation works in place."""
     try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # torch's own deprecations, and advice for other uses of export
+        with _silence(), torch.no_grad():
             program = torch.export.export(module, example, strict=False)
             if any(_mutates(node) for node in program.graph.nodes):
                 program = program.run_decompositions({})
     except Exception as error:  # anything the network's own forward may raise, and all of torch's ways to refuse
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].split("  (")[0].rstrip(". ")
         shapes = ", ".join(str(tuple(x.shape)) for x in example)
         raise TrueriskError(
-            f"torch.export could not follow the network on an input of shape {shapes}: {reason} A forward whose "
-            "path depends on the values of the data can't be captured; check the shape of the example input first."
+            f"torch.export could not follow the network on an input of shape {shapes} ({reason}); check that shape, "
+            "and write the forward without a path that depends on the values of the data."
         ) from error
     for node in program.graph.nodes:
         sizes = [size for value in _tensors(node.meta.get("val")) for size in value.shape]
@@ -141,6 +143,19 @@ def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
             "not followed; write the forward without it."
         )
     return program
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Without torch's deprecations, advice for other uses of export, and the graph that it prints when it gives up."""
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    before, log.disabled = log.disabled, True
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.disabled = before
 
 
 def compute(node: fx.Node, args: Any, kwargs: Any) -> Any:
