@@ -36,6 +36,7 @@ def shared() -> dict[str, Any]:
         "warnings": [],
         "model": {"name": "mlp:16", "kind": "built-in"},
         "settings": {
+            "threads": 1,
             "prior": "split:0.5",
             "delta": 0.05,
             "seed": 7,

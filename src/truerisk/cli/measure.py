@@ -186,6 +186,7 @@ def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any],
     from truerisk.measures.families.optimization import VARIANCE
     from truerisk.measures.subject import NotDefined, Subject
     from truerisk.nets import check_network, precision
+    from truerisk.threads import limited, threads_for
     from truerisk.training import fit
 
     module = arch.build(plan.seed)
@@ -205,7 +206,8 @@ def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any],
                 noise[VARIANCE] = sum(first.gradients.variances.values())
         return False
 
-    history = fit(module, data, plan, after_epoch=after)
+    with limited(threads_for(module, data.X)):
+        history = fit(module, data, plan, after_epoch=after)
     how = (
         f"It was trained here first, on all {len(data):,} examples, for {history.epochs} epochs, from the initial "
         f"weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."

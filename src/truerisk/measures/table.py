@@ -18,6 +18,7 @@ from truerisk.errors import TrueriskError
 from truerisk.measures.registry import MEASURES, Measure, NotDefined, Value
 from truerisk.measures.subject import BUDGET, ROWS, Subject
 from truerisk.measures.theorems import BOUNDS, Bound, Theorem
+from truerisk.threads import limited, threads_for
 
 if TYPE_CHECKING:
     import pandas
@@ -132,7 +133,8 @@ def measure_subject(
     values: dict[str, Value] = {}
     bounds: dict[str, Bound] = {}
     skipped: dict[str, str] = {}
-    with progress.bar("measuring", len(names)) as advance, progress.silent():
+    threads = threads_for(subject.function, subject.data.X)
+    with limited(threads), progress.bar("measuring", len(names)) as advance, progress.silent():
         for name in names:
             try:
                 if name in MEASURES:
