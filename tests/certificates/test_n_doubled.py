@@ -1,10 +1,11 @@
-"""Examples counted twice, delta spent twice, a row on the other side: a recount from indices sees it, method by method.
+"""Examples counted twice, delta spent twice, a row on the other side, another part in a file: seen method by method.
 
 The forger knows all formulas: each number of a forged record follows from the forged ones, and all hashes fit.
 """
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -14,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from certificates.forging import frozen
+from certificates.forging import frozen, saved, sealed
 from torch import nn
 
 import truerisk
-from truerisk import VerificationError, bounds
+from truerisk import NotRepeatedError, VerificationError, bounds
 from truerisk.certificates import Certificate
 from truerisk.certificates import record as records
 from truerisk.certificates.certificate import complete
@@ -28,6 +29,7 @@ from truerisk.certificates.ledger import Entry
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.methods.disagreement import with_target
 from truerisk.certificates.methods.recursive import ChainFacts
+from truerisk.certificates.origins import DERIVED, FREE, TRAINED, VOUCHED, Origin
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split, load
 from truerisk.nets import mlp
@@ -361,3 +363,76 @@ def test_unlabelled_inputs_listed_twice(made, tmp_path):
         made.verify(record, evidence, tmp_path)
     with pytest.raises(truerisk.TrueriskError, match="unlabelled inputs equal another one"):
         truerisk.certify(made.model, made.data, method="disagreement", unlabelled=X)
+
+
+# ---- where files come from -----------------------------------------------------------------------------------------
+
+
+def nudged(evidence: Evidence, name: str) -> Evidence:
+    """Another network or distribution under this name: its first weights are moved."""
+    if name in evidence.networks:
+        twin = copy.deepcopy(evidence.networks[name])
+        with torch.no_grad():
+            next(p for p in twin.parameters() if p.ndim > 1).add_(0.3)
+        return evidence.having({name: twin})
+    old = evidence.gaussians[name]
+    moved = truerisk.Gaussian(old.module, {key: value + 0.3 for key, value in old.mean.items()}, old.std)
+    floor = {"network": moved.network()} if name == "prior" and len(evidence.parts.prior) else {}
+    return evidence.having({name: moved, **floor})
+
+
+def parts_of(made: Made, origin: Origin) -> list[str]:
+    evidence = made.cert.evidence
+    files = METHODS[made.settings.method].files(made.settings)
+    return [n for n, f in files.items() if f.origin == origin and (n in evidence.networks or n in evidence.gaussians)]
+
+
+def sealed_again(made: Made, evidence: Evidence, folder: Path) -> Path:
+    """The forger's program: all of ``certify`` but the training."""
+    return saved(sealed(made.settings, made.data, evidence), folder)
+
+
+def test_derived_parts_are_never_read(made, tmp_path):
+    """A split aside, these are a data-free prior, a decoder's initial network, the network at a prior's mean."""
+    for name in parts_of(made, DERIVED):
+        folder = sealed_again(made, nudged(made.cert.evidence, name), tmp_path / name)
+        with pytest.raises(NotRepeatedError, match=rf"{name}\.safetensors came out otherwise") as caught:
+            truerisk.verify(folder, data=made.data, model=made.model, seed=1)
+        if not METHODS[made.settings.method].files(made.settings)[name].predicts:
+            assert caught.value.risk_bound == pytest.approx(made.cert.risk_bound, abs=0.05), "with the right part"
+
+
+def test_trained_parts_are_trusted_and_said_to_be_or_trained_again(made, tmp_path):
+    for name in parts_of(made, TRAINED):
+        folder = sealed_again(made, nudged(made.cert.evidence, name), tmp_path / name)
+        told = truerisk.verify(folder, data=made.data, model=made.model).unchecked
+        assert any("--retrain" in line for line in told)
+        with pytest.raises(NotRepeatedError, match=rf"{name}\.safetensors"):
+            truerisk.verify(folder, data=made.data, model=made.model, retrain=True)
+
+
+def test_free_parts_get_the_bound_that_they_deserve(made, tmp_path):
+    """A posterior that was moved is another posterior: verify confirms its own, larger bound."""
+    for name in parts_of(made, FREE):
+        folder = sealed_again(made, nudged(made.cert.evidence, name), tmp_path / name)
+        result = truerisk.verify(folder, data=made.data, model=made.model)
+        assert result.risk_bound > made.cert.risk_bound
+
+
+def test_what_is_vouched_for_is_said(made, tmp_path):
+    files = METHODS[made.settings.method].origins(made.settings).values()
+    told = truerisk.verify(saved(made.cert, tmp_path), data=made.data, model=made.model).unchecked
+    assert any("your word" in line for line in told) == any(file.origin == VOUCHED for file in files)
+    assert any("--retrain" in line for line in told) == any(file.origin == TRAINED for file in files)
+
+
+def test_training_again_confirms_every_method(made, tmp_path):
+    result = truerisk.verify(saved(made.cert, tmp_path), data=made.data, model=made.model, retrain=True)
+    assert result.claimed == made.cert.risk_bound
+    assert not result.noticed
+
+
+def test_a_loaded_predictor_is_the_verified_one(made, tmp_path):
+    """Whatever the method: the same answers before and after the files."""
+    loaded = Certificate.load(saved(made.cert, tmp_path), made.model)
+    assert (loaded.predictor(made.data.X, seed=3) == made.cert.predictor(made.data.X, seed=3)).all()
