@@ -2,8 +2,7 @@
 
 The evidence is encoded into the very bytes that are saved, and read back from them, so that a certificate is about its
 files and about nothing that a program only had in memory. A hash of these bytes, the settings and the data then seeds
-all random draws. Whoever chooses a posterior therefore can't know its noise: choosing another one draws other noise
-(rule 11 in docs/verify.rst).
+all random draws. Whoever chooses a posterior therefore can't know its noise: choosing another one draws other noise.
 """
 
 from __future__ import annotations

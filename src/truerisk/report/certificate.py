@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from truerisk.atomic import write_atomically
-from truerisk.certificates.checking.verification import SAFE_SOURCES
+from truerisk.certificates.checking.opening import SAFE_SOURCES
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.sentences import seen as what_was_seen
 from truerisk.certificates.settings import HOLD_OUT

@@ -17,69 +17,29 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from truerisk.certificates import sentences
 from truerisk.certificates.checking.comparing import claimed_counts, first_difference, unknown_fields, unlike
-from truerisk.certificates.checking.reading import read_record, settings_of, stored_architecture
+from truerisk.certificates.checking.opening import Case, Verification, open_case
 from truerisk.certificates.evidence import SPLIT, Evidence, split_data
 from truerisk.certificates.facts import Facts
-from truerisk.certificates.files import (
-    CERTIFICATE,
-    OTHERS,
-    SUFFIX,
-    decode,
-    encode,
-    read_files,
-    refuse_other_forms,
-    relative_gap,
-)
+from truerisk.certificates.files import SUFFIX, decode, encode, relative_gap
 from truerisk.certificates.frozen import Frozen, digest
-from truerisk.certificates.methods import Method, find_method
 from truerisk.certificates.origins import DERIVED
-from truerisk.certificates.priors import random_weights
-from truerisk.certificates.record import after_tries, assemble, measure, spend
-from truerisk.certificates.settings import Settings, check_seed, tried_before
+from truerisk.certificates.record import after_tries, assemble, measure
+from truerisk.certificates.settings import check_seed
 from truerisk.certificates.trainer import Fit, Trainer
-from truerisk.data import Data, Split, check_partition, load
+from truerisk.data import Split, check_partition
 from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
-from truerisk.nets import BUILTIN, Architecture
 from truerisk.threads import limited
 from truerisk.words import bound
 
-# Names that may be loaded because a certificate says so: they read known files or generate, nothing else.
-SAFE_SOURCES = ("digits", "mnist1d", "mnist", "fashion-mnist", "cifar-10")
 T = TypeVar("T")
 ROUNDING = 1e-4  # relative difference up to which a part made again is called the same; it enters no bound
 TRIES = 1_000_000  # seeds, splits or draws that a patient forger may have tried in secret
-
-
-@dataclass
-class Verification:
-    """The bound derived here, the claimed one, what was checked, what was noticed, and what can't be checked."""
-
-    risk_bound: float = 1.0
-    claimed: float = 1.0
-    after_tries: float = 1.0  # what the bound would be, had ``TRIES`` seeds, splits or draws been tried in secret
-    checked: list[str] = field(default_factory=list)
-    noticed: list[str] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Case:
-    """One certificate under verification. ``claims`` is read in ``_compare`` and nowhere after the settings."""
-
-    claims: Mapping[str, Any]
-    settings: Settings
-    method: Method
-    data: Data
-    arch: Architecture
-    files: Mapping[str, bytes]
-    stored: Evidence
-    result: Verification
 
 
 def verify(
@@ -98,7 +58,7 @@ def verify(
     ``retrain=True`` trains what was trained again from its seed (``fit``: with your own function). ``seed`` makes the
     draws of this verification repeatable; by default nobody can know them beforehand.
     """
-    case = _open(Path(folder), data, model, data_dir)
+    case = open_case(Path(folder), data, model, data_dir)
     draws = secrets.randbits(63) if seed is None else seed
     check_seed(draws)
     with limited(min(case.settings.threads, os.cpu_count() or 1)):
@@ -109,88 +69,7 @@ def verify(
     return case.result
 
 
-def _open(folder: Path, data: object, model: object, data_dir: str | Path | None) -> _Case:
-    """Read everything; refuse what does not fit together."""
-    claims, result = read_record(folder), Verification()
-    files = read_files(folder, claims["files"])
-    result.checked.append(f"{len(files)} files have the hashes that the certificate names")
-    loaded = _data(claims, data, data_dir)
-    result.checked.append(f"the data is the one that was certified ({len(loaded):,} examples)")
-    settings = settings_of(claims)
-    arch, stored = _network(claims, model, files, settings.trust_factory or settings.prior == "none")
-    _check_delta(folder, settings, loaded, arch)
-    method = find_method(settings.method)
-    _check_random(settings, arch, stored)
-    return _Case(claims, settings, method, loaded, arch, files, stored, result)
-
-
-def _network(
-    claims: dict[str, Any], model: object, files: dict[str, bytes], trust: bool
-) -> tuple[Architecture, Evidence]:
-    arch = None
-    try:
-        arch = stored_architecture(claims, model, trust_factory=trust)
-        stored = decode(files, arch.template())
-        refuse_other_forms(files, encode(stored))
-        return arch, stored
-    except TrueriskError as error:
-        # Without a model of the user's, a missing --model is the user's slip; all else is the certificate's.
-        if arch is None and model is None and claims["model"].get("kind") != BUILTIN:
-            raise
-        raise VerificationError(f"the stored network does not hold: {error}") from error
-
-
-def _check_delta(folder: Path, settings: Settings, data: Data, arch: Architecture) -> None:
-    """The ledger must pay for everything that was compared on this data, by this user or before."""
-    try:
-        spend(settings)
-    except TrueriskError as error:
-        raise VerificationError(str(error)) from error
-    if settings.model_kind != arch.kind:
-        raise VerificationError(
-            f"the certificate says that its network came as a {settings.model_kind}, but this one is a {arch.kind}; "
-            "give the model that was certified."
-        )
-    owed = 1 if settings.prior == "none" else tried_before(arch, data, settings.prior, settings.seed)
-    if settings.tried < owed:
-        raise VerificationError("the ledger does not pay for the configurations that were compared on this data.")
-    beside = len(list(folder.glob(f"{OTHERS}/*/{CERTIFICATE}")))
-    if settings.methods < 1 + beside:
-        raise VerificationError(
-            f"the ledger does not pay for the {beside} other methods whose certificates are in {OTHERS}/."
-        )
-
-
-def _check_random(settings: Settings, arch: Architecture, stored: Evidence) -> None:
-    """Every distribution must be over the weights that the settings leave to chance: fixed ones pay no KL."""
-    if not stored.gaussians:
-        return
-    expected = random_weights(settings, arch.template())
-    for name, gaussian in stored.gaussians.items():
-        if gaussian.mean.keys() != expected:
-            raise VerificationError(f"the {name} is over other weights than those that the settings leave to chance.")
-
-
-def _data(claims: dict[str, Any], data: object, data_dir: str | Path | None) -> Data:
-    claimed, given = claims["data"], data is not None
-    if not given:
-        source = str(claimed.get("source"))
-        if source.removesuffix(":test") not in SAFE_SOURCES:
-            raise TrueriskError(
-                f"the certificate is about your own data ({claimed.get('name')}); give it again (--data)."
-            )
-        data = source
-    loaded = load(data, data_dir)
-    if loaded.sha256 != claimed.get("sha256"):
-        raise VerificationError(
-            f"{loaded.name} is not the data that was certified (its sha256 differs); give the same data."
-        )
-    if given:  # other names for the same numbers are fine: the hash decides
-        return replace(loaded, name=str(claimed.get("name")), source=claimed.get("source"))
-    return loaded
-
-
-def _made_here(case: _Case, retrain: bool, fit: Fit | None) -> tuple[Frozen, dict[str, float]]:
+def _made_here(case: Case, retrain: bool, fit: Fit | None) -> tuple[Frozen, dict[str, float]]:
     """The evidence with all that can be made again made here; of what came out otherwise, by how much."""
     settings, origins = case.settings, case.method.origins(case.settings)
     if retrain and settings.own_training and fit is None:
@@ -213,7 +92,7 @@ def _made_here(case: _Case, retrain: bool, fit: Fit | None) -> tuple[Frozen, dic
     return Frozen(_guarded(lambda: decode(mine, case.arch.template())), mine, seed), changed
 
 
-def _split(case: _Case) -> Split:
+def _split(case: Case) -> Split:
     """The split that the seed gives; for a network that came trained, the stored one, if it is one."""
     settings, parts = case.settings, case.stored.parts
     try:
@@ -228,7 +107,7 @@ def _split(case: _Case) -> Split:
     return expected
 
 
-def _counted(case: _Case, own: Frozen, seed: int) -> Facts:
+def _counted(case: Case, own: Frozen, seed: int) -> Facts:
     """Count with draws of verify's own, and derive the bound that it returns."""
     # The files are in the seed as well: whoever knows ``seed`` can't fit a posterior to the noise that it gives.
     facts = _guarded(lambda: measure(case.settings, case.data, own, lambda *p: own.seed("verify", seed, *p)))
@@ -239,7 +118,7 @@ def _counted(case: _Case, own: Frozen, seed: int) -> Facts:
     return facts
 
 
-def _compare(case: _Case, evidence: Evidence, facts: Facts, changed: Mapping[str, float]) -> None:
+def _compare(case: Case, evidence: Evidence, facts: Facts, changed: Mapping[str, float]) -> None:
     """Raise unless every claimed number agrees with those derived here."""
     result, claims = case.result, case.claims
     counts = claimed_counts(claims, facts)
@@ -271,7 +150,7 @@ def _compare(case: _Case, evidence: Evidence, facts: Facts, changed: Mapping[str
     result.checked.append("the KL, the ledger, the bound and every other number agree with those derived here")
 
 
-def _not_repeated(case: _Case, changed: Iterable[str], other: bool) -> str:
+def _not_repeated(case: Case, changed: Iterable[str], other: bool) -> str:
     whose = "the network made here, not the stored one," if other else "the stored predictor"
     return (
         f"{_listed(changed)} came out otherwise when made again from seed {case.settings.seed}: another machine or "
@@ -280,7 +159,7 @@ def _not_repeated(case: _Case, changed: Iterable[str], other: bool) -> str:
     )
 
 
-def _say_what_is_trusted(case: _Case, evidence: Evidence, retrain: bool) -> None:
+def _say_what_is_trusted(case: Case, evidence: Evidence, retrain: bool) -> None:
     unchecked, settings = case.result.unchecked, case.settings
     unchecked += [] if retrain else case.method.trusted(settings, evidence)
     unchecked += case.method.vouched(settings, evidence)
