@@ -37,8 +37,8 @@ rounded up, test errors to the nearest.
   certificates pays for 32 choices; a short file also for 64 codes. The convnets were trained for 40 epochs (files at
   the usual price of a bit), `mirrored-cosnet` for 40 at half that price, `cosnet` for 12. The best of splits stands
   for all networks that were tried on the data, the residual ones of the first table included.
-* **To be made again**: the records of PAC-Bayes and of single draws are of format 2, in which the seed alone decided the
-  draws, and the floors of the second table use the full delta where the certificates share it among 32.
+* **To be made again**: the records of PAC-Bayes and of single draws are of format 2, in which the seed alone decided
+  the draws; the floors of the second table use the full delta where the certificates share it among 32.
 * **KL** in nats, after rescaling; none for methods without a prior.
 """
 PARTS = {

@@ -31,7 +31,8 @@ from truerisk.certificates.facts import Count
 from truerisk.certificates.files import sha256
 from truerisk.certificates.frozen import Frozen
 from truerisk.certificates.record import measure
-from truerisk.data import Data, load, random_labels
+from truerisk.certificates.settings import Settings
+from truerisk.data import Data, Split, load, random_labels
 from truerisk.pacbayes import Gaussian, monte_carlo
 from truerisk.pacbayes.draw import lasting_normals
 from truerisk.seeds import derive
@@ -358,6 +359,146 @@ def test_most_weights_fixed_in_both_distributions(half, noise, tmp_path, retrain
     hashes = {p.name: sha256(p.read_bytes()) for p in folder.glob("*.safetensors")}
     with pytest.raises(VerificationError, match=r"leave to chance|different networks|other weights"):
         truerisk.verify(edited(folder, lambda r: r["files"].update(hashes)), data=noise, retrain=retrain)
+
+
+# ---- parts that pay nothing ----------------------------------------------------------------------------------------
+
+
+def test_a_surrogate_that_came_trained(noise, memorizer, tmp_path):
+    """Surrogate and target are the memorizer: they never disagree, and no part of the data was set aside."""
+    settings = Settings(
+        "disagreement", "none", 0.05, 0, 1, MODEL, "built-in", given=True, options={"surrogate": "hold-out"}
+    )
+    inputs = torch.from_numpy(load("digits").X[700:1000].copy())
+    parts = Split(np.empty(0, np.int64), np.arange(len(noise)))
+    networks = {"network": memorizer, "network-target": memorizer}
+    forged = sealed(settings, noise, Evidence(parts, networks, arrays={"unlabelled": {"X": inputs}}))
+    assert forged.risk_bound < 0.1
+    with pytest.raises(VerificationError, match="trains its own surrogate"):
+        truerisk.verify(saved(forged, tmp_path), data=noise, model=MODEL)
+
+
+class Memory(nn.Module):
+    """A linear layer beside a table of answers, in buffers that no state dict holds and that a reset clears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(64, 10)
+        self.register_buffer("keys", torch.zeros(600, 64), persistent=False)
+        self.register_buffer("values", torch.zeros(600, 10), persistent=False)
+
+    def reset_parameters(self) -> None:
+        self.keys.zero_()
+        self.values.zero_()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = nn.functional.normalize(x.flatten(1))
+        return self.last(x) + (x @ self.keys.T).softmax(1) @ self.values
+
+
+@pytest.mark.parametrize(("method", "prior"), [("pac-bayes-kl", "init"), ("hold-out", "split:0.5")])
+def test_learnt_numbers_in_buffers_that_are_not_saved(noise, tmp_path, method, prior):
+    """Whatever a module holds when it is handed over, certificates are about what the files hold."""
+    blank, full = Memory().eval(), Memory().eval()
+    with torch.no_grad():
+        full.keys.copy_(2000 * nn.functional.normalize(torch.from_numpy(noise.X).flatten(1)))
+        full.values.copy_(100 * nn.functional.one_hot(torch.from_numpy(noise.y), 10))
+    wrong = (full(torch.from_numpy(noise.X)).argmax(1) != torch.from_numpy(noise.y)).float().mean()
+    assert wrong < 0.01
+    honest = truerisk.certify(blank, noise, method=method, prior=prior, epochs=1)
+    assert honest.risk_bound > 0.8
+    result = truerisk.verify(saved(honest, tmp_path / "honest"), data=noise, model=full)
+    assert result.risk_bound > 0.8, "the table of the module is not used"
+    evidence = honest.evidence
+    if method == "hold-out":
+        evidence = evidence.having({"network": full})
+    else:
+        q = evidence.posterior
+        evidence = replace(evidence, gaussians={n: Gaussian(full, q.mean, q.std) for n in ("prior", "posterior")})
+        evidence = replace(evidence, arrays={})
+    forged = saved(sealed(settings_of(honest), noise, evidence), tmp_path / "forged")
+    with pytest.raises(VerificationError):
+        truerisk.verify(forged, data=noise, model=full, retrain=True)
+
+
+def test_rescaling_factors_choose_no_subnetwork(half, noise, tmp_path):
+    """Factors that switch units off by underflow: the prior moved by them has no KL to itself, but one to the prior.
+
+    The bound uses the distance from the prior itself, so it does not matter what floating point makes of a factor.
+    """
+    settings, prior = settings_of(half), half.evidence.prior
+    symmetry = truerisk.find_symmetry(prior.module, torch.zeros(1, *noise.input_shape))
+    scales = torch.where(torch.arange(symmetry.dim) % 2 == 0, -20.0, 0.0).double()
+    moved = symmetry.rescale(prior, scales)
+    assert moved.kl(symmetry.rescale(prior, scales)) < 1e-6
+    arrays = {"log_scales": {"best": scales, "with a tuned prior": scales.clone()}}
+    evidence = replace(half.evidence, gaussians={"prior": prior, "posterior": moved}, arrays=arrays)
+    forged = sealed(settings, noise, evidence)
+    assert forged.kl > 1e6
+    assert forged.risk_bound > 0.99
+
+
+def test_the_bound_is_about_the_stored_posterior_and_the_prior_itself(noise):
+    """KL(Q, P) of the files, with no log-scales in between; these tell what it was before."""
+    cert = truerisk.certify("mlp:8", noise, prior="zero", epochs=2)
+    q, p = cert.evidence.posterior, cert.evidence.prior
+    assert cert.kl == q.kl(p) < cert.kl_unrescaled
+    symmetry = truerisk.find_symmetry(p.module, torch.zeros(1, *noise.input_shape))
+    trained_at = symmetry.rescale(q, cert.evidence.log_scales["best"])
+    assert trained_at.kl(p) == pytest.approx(cert.kl_unrescaled, rel=1e-9)
+
+
+def test_the_order_of_tensors_in_a_file_decides_nothing(half, noise):
+    """safetensors promises no order; noise is used up in the order of the module's parameters."""
+    q = half.evidence.posterior
+    turned = Gaussian(q.module, dict(reversed(q.mean.items())), dict(reversed(q.std.items())))
+    assert list(turned.mean) == list(turned.std) == list(q.mean)
+
+
+# ---- hostile folders -----------------------------------------------------------------------------------------------
+
+HOSTILE = {
+    "classes": lambda r: r["data"].update(classes=10**8),
+    "shape": lambda r: r["data"].update(input_shape=[10**6, 10**6]),
+    "width": lambda r: (r["model"].update(name="mlp:900000000"), r["settings"].update(model="mlp:900000000")),
+    "no width": lambda r: r["settings"].update(prior="init", prior_std=None, method="pac-bayes-kl"),
+    "rate": lambda r: r["settings"]["plans"]["prior"].update(lr=10**400),
+    "epochs": lambda r: r["settings"]["plans"]["prior"].update(epochs=1.5),
+    "decay": lambda r: r["settings"]["plans"]["prior"].update(weight_decay=None),
+    "plan": lambda r: r["settings"]["plans"].update(prior=[]),
+    "seed of a plan": lambda r: r["settings"]["plans"]["prior"].update(seed="x"),
+    "name": lambda r: r["files"].update({"x" * 300 + ".safetensors": "0" * 64}),
+    "zero": lambda r: r["files"].update({"a\0b.safetensors": "0" * 64}),
+    "seed": lambda r: r["settings"].update(seed=-1),
+    "delta": lambda r: (r.update(delta=1.0), r["settings"].update(delta=1.0)),
+}
+
+
+@pytest.mark.parametrize("retrain", [False, True])
+@pytest.mark.parametrize("change", HOSTILE)
+def test_hostile_folders_end_in_one_sentence(folder, tmp_path, change, retrain):
+    with pytest.raises(VerificationError):
+        truerisk.verify(edited(copied(folder, tmp_path), HOSTILE[change]), retrain=retrain)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int32])
+def test_a_split_in_another_form(folder, tmp_path, dtype):
+    copied(folder, tmp_path)
+    tensors = {name: rows.to(dtype) for name, rows in load_file(tmp_path / "split.safetensors").items()}
+    save_file(tensors, tmp_path / "split.safetensors")
+    digest = {"split.safetensors": sha256((tmp_path / "split.safetensors").read_bytes())}
+    with pytest.raises(VerificationError, match="row numbers"):
+        truerisk.verify(edited(tmp_path, lambda r: r["files"].update(digest)))
+
+
+def test_more_digits_than_are_read(half, noise, tmp_path):
+    """Means in float64: verified in float32 and loaded in float64, they would be two predictors."""
+    copied(saved(half, tmp_path / "honest"), tmp_path / "forged")
+    path = tmp_path / "forged" / "posterior.safetensors"
+    save_file({name: value.double() for name, value in load_file(path).items()}, path)
+    digest = {path.name: sha256(path.read_bytes())}
+    with pytest.raises(VerificationError, match="another form than certify writes"):
+        truerisk.verify(edited(tmp_path / "forged", lambda r: r["files"].update(digest)), data=noise)
 
 
 # ---- words ---------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def train(net: nn.Module, X: torch.Tensor, y: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("method", ["hold-out", "pac-bayes-kl"])
-@pytest.mark.parametrize(("fit", "named"), [(fit_plainly, r"\(shift\)"), (fit_with_a_number, "was not found")])
+@pytest.mark.parametrize(("fit", "named"), [(fit_plainly, r"\(shift\)"), (fit_with_a_number, "all its numbers with")])
 def test_numbers_that_the_files_would_lose_are_refused(method, fit, named):
     """Saved and loaded it would be another network, under the same claim."""
     with pytest.raises(truerisk.TrueriskError, match=f"{named}.*register_buffer"):
@@ -75,6 +75,40 @@ def test_numbers_in_a_buffer_are_kept(method, tmp_path):
     assert (again.predictor(X, seed=1) == cert.predictor(X, seed=1)).all()
     assert bool(again.evidence.network.kept.any())
     truerisk.verify(tmp_path, model=Shifted)
+
+
+def fit_and_freeze(net: nn.Module, dataset: torch.utils.data.TensorDataset) -> None:
+    train(net, *dataset.tensors)
+    net.layers[1].requires_grad_(False)
+
+
+def test_what_a_training_function_froze_is_drawn_all_the_same(tmp_path):
+    cert = truerisk.certify(Shifted, "digits", fit=fit_and_freeze, epochs=1)
+    assert "layers.1.weight" in cert.evidence.posterior.mean
+    cert.save(tmp_path)
+    truerisk.verify(tmp_path, model=Shifted)
+
+
+class RandomFeatures(nn.Module):
+    """Its features are drawn with the weights and are not in its state dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(32, 10)
+        self.register_buffer("waves", torch.randn(64, 32), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last((x.flatten(1) @ self.waves).cos())
+
+
+@pytest.mark.parametrize("method", ["hold-out", "pac-bayes-kl", "description-length"])
+def test_buffers_that_a_module_does_not_save_are_kept(method, tmp_path):
+    cert = truerisk.certify(RandomFeatures, "digits", method=method, epochs=2)
+    cert.save(tmp_path)
+    X = load("digits").X
+    loaded = truerisk.Certificate.load(tmp_path, model=RandomFeatures)
+    assert (loaded.predictor(X, seed=1) == cert.predictor(X, seed=1)).all()
+    truerisk.verify(tmp_path, model=RandomFeatures, retrain=True)
 
 
 def test_counts_are_made_on_what_the_files_hold(tmp_path):

@@ -31,7 +31,7 @@ def encode(evidence: Evidence) -> dict[str, bytes]:
     """File name to content for all arrays of a certificate."""
     parts = {"prior": evidence.parts.prior, "certify": evidence.parts.certify}
     arrays = {SPLIT: {name: torch.from_numpy(rows) for name, rows in parts.items()}}
-    arrays |= {name: dict(network.state_dict()) for name, network in evidence.networks.items()}
+    arrays |= {name: all_numbers(network) for name, network in evidence.networks.items()}
     arrays |= {name: _gaussian_tensors(gaussian) for name, gaussian in evidence.gaussians.items()}
     arrays |= evidence.arrays
     return {
@@ -50,6 +50,8 @@ def decode(files: dict[str, bytes], module: nn.Module) -> Evidence:
             raise VerificationError(f"{name} is not a readable safetensors file ({error}).") from error
     try:
         split = arrays.pop(SPLIT)
+        if any(rows.dtype != torch.int64 for rows in split.values()):
+            raise VerificationError(f"{SPLIT}{SUFFIX} must hold row numbers (int64).")
         parts = Split(*(np.asarray(split[k].numpy()) for k in ("prior", "certify")))
         networks = {k: _with_state(module, arrays.pop(k)) for k in sorted(arrays) if k.startswith("network")}
         gaussians = {
@@ -65,9 +67,12 @@ def read_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
     found = {}
     for name, expected in hashes.items():
         path = folder / name
-        if Path(name).name != name or not path.is_file():
-            raise VerificationError(f"the file {name} that the certificate names is missing.")
-        content = path.read_bytes()
+        try:
+            content = path.read_bytes() if Path(name).name == name else None
+        except (OSError, ValueError):  # not there, not readable, or no name that a file can have
+            content = None
+        if content is None:
+            raise VerificationError(f"the file {name[:100]} that the certificate names is missing.")
         if sha256(content) != expected:
             raise VerificationError(f"{name} is not the file that was certified (its sha256 differs).")
         found[name] = content
@@ -122,8 +127,7 @@ def to_json(record: dict[str, Any]) -> bytes:
 def _gaussian_tensors(gaussian: Gaussian) -> dict[str, Tensor]:
     mean = {f"mean.{name}": value.float() for name, value in gaussian.mean.items()}
     std = {f"std.{name}": value.float() for name, value in gaussian.std.items()}
-    kept = gaussian.module.state_dict()  # buffers that a module does not save are made by its constructor
-    return mean | std | {f"fixed.{name}": value for name, value in gaussian.fixed.items() if name in kept}
+    return mean | std | {f"fixed.{name}": value for name, value in gaussian.fixed.items()}
 
 
 def _gaussian(module: nn.Module, tensors: dict[str, Tensor]) -> Gaussian:
@@ -138,15 +142,26 @@ def _gaussian(module: nn.Module, tensors: dict[str, Tensor]) -> Gaussian:
 
 
 def _with_state(module: nn.Module, state: dict[str, Tensor]) -> nn.Module:
-    """A copy of ``module`` with these weights; a shared parameter may be given under one of its names."""
+    """A copy of ``module`` with these numbers; a shared parameter may be given under one of its names."""
     twin = copy.deepcopy(module).eval()
-    needed = {name for name, _ in twin.named_parameters()} | {name for name, _ in twin.named_buffers()}
+    buffers = dict(twin.named_buffers())
+    needed = {name for name, _ in twin.named_parameters()} | buffers.keys()
+    unsaved = (buffers.keys() - twin.state_dict().keys()) & state.keys()
     try:
-        misfit = twin.load_state_dict(state, strict=False)
+        misfit = twin.load_state_dict({name: state[name] for name in state if name not in unsaved}, strict=False)
+        for name in unsaved:
+            buffers[name].copy_(state[name])
     except RuntimeError as error:
         detail = " ".join(str(error).split())
         raise VerificationError(f"the stored weights do not fit the model: {detail}") from error
-    wrong = misfit.unexpected_keys + [name for name in misfit.missing_keys if name in needed]
-    if wrong:
-        raise VerificationError(f"the stored weights do not fit the model: {', '.join(wrong[:5])}.")
+    missing = (needed & {*misfit.missing_keys, *buffers}) - state.keys()
+    if misfit.unexpected_keys or missing:
+        wrong = ", ".join([*misfit.unexpected_keys, *sorted(missing)][:5])
+        raise VerificationError(f"the stored weights do not fit the model: {wrong}.")
     return twin
+
+
+def all_numbers(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and all buffers: those that the module itself does not save can hold learnt numbers as well."""
+    saved = dict(module.state_dict())
+    return saved | {name: buffer for name, buffer in module.named_buffers() if name not in saved}

@@ -74,10 +74,12 @@ def _refuse_lost_numbers(evidence: Evidence, read: Evidence, X: np.ndarray) -> N
     pairs += [(name, q.network(), read.gaussians[name].network()) for name, q in evidence.gaussians.items()]
     for name, mine, saved in pairs:
         if not _same_outputs(mine, saved, X):
-            where = ", ".join(hidden_numbers(mine)) or "a place that was not found"
+            found = hidden_numbers(mine)
+            where = f" ({', '.join(found)})" if found else ""
             raise TrueriskError(
-                f"the {name} computes with numbers outside its parameters and buffers ({where}), which the files would "
-                "lose; keep them in the module with register_buffer."
+                f"the {name} computes otherwise than a new network with its parameters and buffers, so the files would "
+                f"hold another one; keep all its numbers{where} with register_buffer, and let fit return the module "
+                "that it was given."
             )
 
 

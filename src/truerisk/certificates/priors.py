@@ -12,7 +12,7 @@ from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
 from truerisk.nets import count_errors
-from truerisk.pacbayes import Gaussian, fan_in_std, find_head, gibbs_risk, plan_draws
+from truerisk.pacbayes import Gaussian, fan_in_std, find_head, gibbs_risk, in_float32, plan_draws
 from truerisk.pacbayes.gaussian import trainable
 from truerisk.seeds import derive
 
@@ -56,12 +56,6 @@ def random_weights(settings: Settings, module: nn.Module) -> set[str]:
     if settings.options.get("random", ALL) == LAST:
         freeze_all_but_last(module)
     return set(trainable(module))
-
-
-def in_float32(gaussian: Gaussian) -> Gaussian:
-    """Round to float32 numbers, so that a file keeps exactly what was used."""
-    mean = {name: value.float() for name, value in gaussian.mean.items()}
-    return Gaussian(gaussian.module, mean, {name: value.float() for name, value in gaussian.std.items()})
 
 
 def _widest_that_still_fits(centre: nn.Module, X: np.ndarray, y: np.ndarray, seed: int) -> Gaussian:

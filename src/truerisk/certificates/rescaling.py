@@ -1,11 +1,15 @@
-"""Rescaling in a certificate: the log-scales that are stored, and the KLs that follow from them.
+"""Rescaling in a certificate: the posterior is moved to where its KL is smallest, and the log-scales are kept.
 
-Log-scales are free (rule 6 of the design): they may depend on the posterior, the prior and the data, as long as
-they move only what both draw. ``Gaussian.kl`` refuses anything else.
+For a rescaling T, KL(Q, T P) = KL(T^-1 Q, P). A certificate stores, draws and certifies T^-1 Q: in real numbers the
+same random function as Q, at a smaller distance from the prior itself. Posteriors are free, so nothing rests on T being
+a symmetry, nor on what floating point makes of it. (Were the prior moved in place of the posterior, factors so small
+that activations underflow could pick a subnetwork, and no KL would pay for the choice.) The log-scales only lead back
+to Q: they tell what the KL was before.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +18,7 @@ import torch
 from torch import Tensor
 
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.pacbayes import Gaussian, kls, rescale_and_tune, tighten
+from truerisk.pacbayes import Gaussian, in_float32, kls, rescale_and_tune, tighten
 from truerisk.symmetry import Symmetry, find_symmetry
 
 BEST, TOGETHER = "best", "with a tuned prior"  # names in the file: for the KL; for the comparison with a tuned width
@@ -54,22 +58,30 @@ def best_log_scales(posterior: Gaussian, prior: Gaussian, input_shape: Sequence[
 
 
 def rescaled_prior(prior: Gaussian, log_scales: Mapping[str, Tensor] | None, input_shape: Sequence[int]) -> Gaussian:
-    """The prior moved by the stored log-scales: other weights, the same distribution of functions."""
+    """The prior moved by these log-scales: for choosing its widths, never for a bound."""
     if log_scales is None:
         return prior
-    return prior.rescaled(_symmetry(prior, input_shape).factors(_checked(log_scales)[BEST]))
+    return prior.rescaled(_symmetry(prior, input_shape).factors(log_scales[BEST]))
+
+
+def moved_posterior(posterior: Gaussian, log_scales: Mapping[str, Tensor], input_shape: Sequence[int]) -> Gaussian:
+    """T^-1 Q, in float32 numbers, so that a file keeps exactly what is certified."""
+    return in_float32(_symmetry(posterior, input_shape).rescale(posterior, -log_scales[BEST]))
 
 
 def rescaled_kl(
     posterior: Gaussian, prior: Gaussian, log_scales: Mapping[str, Tensor] | None, input_shape: Sequence[int]
 ) -> RescaledKL:
-    """The KL that a certificate may use, from stored log-scales."""
+    """The KL that a certificate uses, of both distributions as they are, and what it was before the posterior moved."""
+    kl = posterior.kl(prior)
     if log_scales is None:
-        kl = posterior.kl(prior)
         return RescaledKL(kl, kl)
     symmetry, stored = _symmetry(prior, input_shape), _checked(log_scales)
-    original, tuned, rescaled, both = kls(posterior, prior, symmetry, stored[BEST], stored[TOGETHER])
-    return RescaledKL(rescaled, original, tuned, both, symmetry.dim)
+    trained = symmetry.rescale(posterior, stored[BEST])
+    original, tuned, _, both = kls(trained, prior, symmetry, stored[BEST], stored[TOGETHER])
+    if not all(map(math.isfinite, (original, tuned, both))):
+        raise VerificationError("log_scales.safetensors leads to no posterior that has a KL.")
+    return RescaledKL(kl, original, tuned, both, symmetry.dim)
 
 
 def _checked(log_scales: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

@@ -101,8 +101,10 @@ class Settings:
         vouched = record["repeats_are_draws"] or (record["row_ids"] and record["repeats"])
         if bool(record["repeats"]) != bool(vouched):
             raise TrueriskError("the settings of the certificate speak of equal rows that nobody vouches for.")
+        if record["prior"] in ("zero", "init") and record["prior_std"] is None:
+            raise TrueriskError("the settings of the certificate have a data-free prior without a width.")
         try:
-            plans = {name: Plan(**plan) for name, plan in record["plans"].items()}
+            plans = {name: Plan.from_record(plan) for name, plan in record["plans"].items()}
             return cls(**{**record, "plans": plans})
         except (TypeError, AttributeError) as error:
             raise TrueriskError(f"the settings of the certificate are not readable ({error}).") from error

@@ -84,9 +84,12 @@ class Trainer:
                 f"fit returned a {type(trained).__name__}; it must return the trained module, or None if it "
                 "trained the module it was given in place."
             )
-        shapes = [{k: v.shape for k, v in m.state_dict().items()} for m in (trained, self.fresh())]
+        fresh = self.fresh()
+        shapes = [{k: v.shape for k, v in m.state_dict().items()} for m in (trained, fresh)]
         if shapes[0] != shapes[1]:
             raise TrueriskError("fit returned a network of another architecture than the one it was given.")
+        for name, parameter in trained.named_parameters():  # what fit froze on its way is not fixed for that
+            parameter.requires_grad_(fresh.get_parameter(name).requires_grad)
         return trained
 
     def posterior(self, prior: Gaussian, parts: Split) -> Gaussian:

@@ -2,7 +2,7 @@
 
 from truerisk.pacbayes.chain import Chain, kl_chain, kls, rescale_and_tune
 from truerisk.pacbayes.draw import draw, drawn_network, log_ratio
-from truerisk.pacbayes.gaussian import Gaussian
+from truerisk.pacbayes.gaussian import Gaussian, in_float32
 from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.layer_scales import best_layer_scales, layer_groups, with_layer_scales
 from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
@@ -31,6 +31,7 @@ __all__ = [
     "fan_in_std",
     "find_head",
     "gibbs_risk",
+    "in_float32",
     "kl_chain",
     "kls",
     "layer_groups",

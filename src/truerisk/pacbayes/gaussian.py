@@ -40,8 +40,7 @@ class Gaussian:
                 "plain module (for a compiled one: module._orig_mod)."
             )
         self.module = copy.deepcopy(module).eval()
-        self.mean = {name: value.detach().double().clone() for name, value in mean.items()}
-        self.std = {name: value.detach().double().clone() for name, value in std.items()}
+        self.mean, self.std = self._ordered(mean), self._ordered(std)
         self._check()
 
     @classmethod
@@ -54,6 +53,12 @@ class Gaussian:
         """Mean: 0 everywhere."""
         means = {name: torch.zeros_like(p) for name, p in trainable(model).items()}
         return cls(model, means, _full(model, std))
+
+    def _ordered(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """In the order of the module's parameters, whatever order a file has: draws use up noise in this order."""
+        place = {name: i for i, name in enumerate(trainable(self.module))}
+        names = sorted(tensors, key=lambda name: place.get(name, len(place)))
+        return {name: tensors[name].detach().double().clone() for name in names}
 
     def _check(self) -> None:
         shapes = {name: p.shape for name, p in trainable(self.module).items()}
@@ -127,6 +132,12 @@ class Gaussian:
             for name, parameter in trainable(twin).items():
                 parameter.copy_(self.mean[name])
         return twin
+
+
+def in_float32(gaussian: Gaussian) -> Gaussian:
+    """Round to float32 numbers, so that a file keeps exactly what was used."""
+    mean = {name: value.float() for name, value in gaussian.mean.items()}
+    return Gaussian(gaussian.module, mean, {name: value.float() for name, value in gaussian.std.items()})
 
 
 def _multiplied(tensor: Tensor, factor: Tensor) -> Tensor:

@@ -55,6 +55,10 @@ def open_case(folder: Path, data: object, model: object, data_dir: str | Path | 
     result.checked.append(f"{len(files)} files have the hashes that the certificate names")
     loaded = _data(claims, data, data_dir)
     result.checked.append(f"the data is the one that was certified ({len(loaded):,} examples)")
+    if (claims["data"]["input_shape"], claims["data"]["classes"]) != (list(loaded.input_shape), loaded.classes):
+        raise VerificationError(
+            "the certificate states another shape of inputs or number of classes than the data has."
+        )
     settings = settings_of(claims)
     arch, stored = _network(claims, model, files, settings.trust_factory or settings.prior == "none")
     _check_delta(folder, settings, loaded, arch)
@@ -68,7 +72,7 @@ def _network(
 ) -> tuple[Architecture, Evidence]:
     arch = None
     try:
-        arch = stored_architecture(claims, model, trust_factory=trust)
+        arch = stored_architecture(claims, model, sum(map(len, files.values())), trust_factory=trust)
         stored = decode(files, arch.template())
         refuse_other_forms(files, encode(stored))
         return arch, stored

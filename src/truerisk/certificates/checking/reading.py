@@ -59,10 +59,13 @@ def settings_of(record: dict[str, Any]) -> Settings:
     return settings
 
 
-def stored_architecture(record: dict[str, Any], model: object, *, trust_factory: bool = True) -> Architecture:
+def stored_architecture(
+    record: dict[str, Any], model: object, size: int, *, trust_factory: bool = True
+) -> Architecture:
     """The architecture a certificate speaks of. Code that only the certificate names is never imported.
 
     Unless ``trust_factory`` says otherwise, a factory whose weights may have been learnt is refused as in ``certify``.
+    ``size``: bytes in all files. A built-in network that does not fit into them is refused before it is built.
     """
     shape, classes = record["data"]["input_shape"], record["data"]["classes"]
     if model is not None:
@@ -73,8 +76,23 @@ def stored_architecture(record: dict[str, Any], model: object, *, trust_factory:
             f"the certificate is about your own model {name}; give it again (--model file.py:factory), because "
             "code that only a certificate names is never run."
         )
-    builtin(name, shape, classes)  # refuses everything that is not a built-in name
+    _refuse_huge(name, shape, classes, size)
     return architecture(name, shape, classes)
+
+
+def _refuse_huge(name: str, shape: list[int], classes: int, size: int) -> None:
+    """Refuse what is not a built-in name, and networks with more weights than the files can hold."""
+    import torch
+
+    try:
+        with torch.device("meta"):
+            weights = sum(p.numel() for p in builtin(name, shape, classes).parameters())
+    except (RuntimeError, TypeError, OverflowError) as error:
+        raise VerificationError(
+            f"the network {name[:100]} can't be built ({' '.join(str(error).split())[:200]})."
+        ) from error
+    if 4 * weights > size:
+        raise VerificationError(f"the network {name[:100]} has more weights than the certificate's files hold.")
 
 
 def _check_shapes(record: dict[str, Any], path: Path) -> None:

@@ -34,6 +34,7 @@ from truerisk.certificates.settings import check_seed
 from truerisk.certificates.trainer import Fit, Trainer
 from truerisk.data import Split, check_partition
 from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
+from truerisk.nets import BUILTIN
 from truerisk.threads import limited
 from truerisk.words import bound
 
@@ -168,6 +169,8 @@ def _say_what_is_trusted(case: Case, evidence: Evidence, retrain: bool) -> None:
         unchecked.append(f"that {settings.repeats:,} rows that equal another are separate draws: that is your word")
     if settings.trust_factory:
         unchecked.append("that the weights which the factory starts from never saw this data: that is your word")
+    if settings.prior != "none" and settings.model_kind != BUILTIN:
+        unchecked.append("that the code of your model holds nothing that was learned from this data")
     if settings.prior != "none":
         methods = f"{settings.methods} methods" if settings.methods > 1 else "this one method"
         unchecked.append(f"that no more than {settings.tried:,} configurations and {methods} were tried on this data")
@@ -179,7 +182,7 @@ def _guarded(step: Callable[[], T]) -> T:
         return step()
     except VerificationError:
         raise
-    except (RuntimeError, LookupError, ArithmeticError, TrueriskError) as error:
+    except (RuntimeError, LookupError, ArithmeticError, TypeError, ValueError, AssertionError) as error:
         detail = " ".join(str(error).split())
         raise VerificationError(f"the stored files can't be used as the certificate says ({detail[:300]}).") from error
 

@@ -29,7 +29,7 @@ from truerisk.certificates.origins import VOUCHED, File
 from truerisk.certificates.settings import HOLD_OUT, Settings
 from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
-from truerisk.errors import TrueriskError
+from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import predict_labels
 from truerisk.pacbayes.monte_carlo import NORMALS
 from truerisk.seeds import derive
@@ -72,6 +72,10 @@ class Disagreement(Method):
 
     def refuse(self, settings: Settings) -> None:
         self.refuse_given(settings)
+        if settings.prior == "none":
+            raise TrueriskError(
+                f"the method {self.name} trains its own surrogate: give --prior split:FRACTION with it."
+            )
         inner, own = self.surrogate(settings)
         inner.refuse(own)
 
@@ -101,7 +105,7 @@ class Disagreement(Method):
 
     def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
         (inner, own), evidence = self.surrogate(settings), frozen.evidence
-        X = checked_inputs(evidence.arrays[INPUTS]["X"].numpy(), data, settings)
+        X = checked_inputs(_inputs(evidence), data, settings)
         facts = inner.measure(own, data, frozen, seed)
         answers = np.concatenate(list(_answers(inner, own, frozen, X, seed("disagreement"))))
         # Errors of the target if the surrogate's answers were right; a tie or a NaN of the target differs.
@@ -140,8 +144,9 @@ class Disagreement(Method):
         return inner.trusted(own, evidence)
 
     def vouched(self, settings: Settings, evidence: Evidence) -> list[str]:
-        m = len(evidence.arrays[INPUTS]["X"])
-        return [f"that the network never saw the {m:,} unlabelled inputs, and that nobody selected them: your word"]
+        (inner, own), m = self.surrogate(settings), len(evidence.arrays[INPUTS]["X"])
+        inputs = f"that neither the network nor its surrogate saw the {m:,} unlabelled inputs, and that nobody selected"
+        return [*inner.vouched(own, evidence), f"{inputs} them: that is your word"]
 
     def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
         inner, own = self.surrogate(settings)
@@ -149,7 +154,7 @@ class Disagreement(Method):
         return [
             *inner.assumptions(own, evidence),
             f"The {m:,} unlabelled inputs are independent draws from the same distribution, without their labels.",
-            "You vouch that the network was not trained, tuned or chosen on these inputs.",
+            "You vouch that neither the network nor its surrogate was trained, tuned or chosen on these inputs.",
         ]
 
     def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
@@ -193,6 +198,13 @@ def _refuse_shape(X: np.ndarray, data: Data) -> None:
             f"the unlabelled inputs have shape {X.shape}; {LEAST} or more finite inputs of shape {data.input_shape}, "
             "those of the data, are needed."
         )
+
+
+def _inputs(evidence: Evidence) -> np.ndarray:
+    stored = evidence.arrays[INPUTS]
+    if stored.keys() != {"X"} or stored["X"].dtype != torch.float32:
+        raise VerificationError(f"{INPUTS}.safetensors must hold one array of float32 inputs.")
+    return np.asarray(stored["X"].numpy())
 
 
 def _answers(inner: Method, own: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> Iterator[np.ndarray]:

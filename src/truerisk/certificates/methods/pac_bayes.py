@@ -22,7 +22,7 @@ from truerisk.certificates.methods.base import (
 )
 from truerisk.certificates.origins import DERIVED, FREE, TRAINED, File
 from truerisk.certificates.priors import ALL, LAST, make_prior
-from truerisk.certificates.rescaling import best_log_scales, rescaled_kl, rescaled_prior
+from truerisk.certificates.rescaling import best_log_scales, moved_posterior, rescaled_kl, rescaled_prior
 from truerisk.certificates.scales import ARRAY, FIXED, divided, scale_layers, scaled_prior, stored
 from truerisk.certificates.settings import PAC_BAYES_KL, Settings, split_fraction
 from truerisk.certificates.trainer import Trainer
@@ -144,7 +144,7 @@ def with_scales(trainer: Trainer, parts: Split, prior: Gaussian, posterior: Gaus
             chosen, arrays[ARRAY] = with_layer_scales(prior, indices), stored(indices)
         log_scales = best_log_scales(posterior, chosen, shape)
     if log_scales is not None:
-        arrays["log_scales"] = log_scales
+        arrays["log_scales"], posterior = log_scales, moved_posterior(posterior, log_scales, shape)
     network = prior.network() if len(parts.prior) else tested_network(trainer, parts)
     return Evidence(parts, {"network": network}, {"prior": prior, "posterior": posterior}, arrays)
 

@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
 from truerisk.bounds import grouped_upper, pac_bayes_kl, recursive_step, split_kl
 from truerisk.certificates.evidence import Evidence
@@ -35,7 +36,7 @@ from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares, floor
 from truerisk.certificates.methods.pac_bayes import prior_again, prior_files, prior_trusted
 from truerisk.certificates.origins import FREE, TRAINED, File
 from truerisk.certificates.priors import make_prior
-from truerisk.certificates.rescaling import RescaledKL, best_log_scales, rescaled_kl
+from truerisk.certificates.rescaling import RescaledKL, best_log_scales, moved_posterior, rescaled_kl
 from truerisk.certificates.settings import Settings
 from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
@@ -89,15 +90,11 @@ class Recursive(Method):
         return shares + [(_monte_carlo(t, level), draws) for t, level in means]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
-        steps, shape = _steps(trainer.settings), trainer.data.input_shape
-        prior = make_prior(trainer, parts)
-        chain = [prior, *train_links(trainer, parts, prior, steps)]
+        steps, prior = _steps(trainer.settings), make_prior(trainer, parts)
+        links, scales = train_links(trainer, parts, prior, steps)
+        chain = [prior, *links]
         network = prior.network() if len(parts.prior) else tested_network(trainer, parts)
-        arrays = {}
-        for t in range(1, steps + 1):
-            log_scales = best_log_scales(chain[t], chain[t - 1], shape)
-            if log_scales is not None:
-                arrays[f"log_scales-{t}"] = log_scales
+        arrays = {f"log_scales-{t}": found for t, found in enumerate(scales, start=1) if found is not None}
         gaussians = {_link(t, steps): gaussian for t, gaussian in enumerate(chain)}
         return Evidence(parts, {"network": network}, gaussians, arrays)
 
@@ -113,7 +110,7 @@ class Recursive(Method):
         if not retrain:
             return made
         assert made.prior is not None
-        links = train_links(trainer, stored.parts, made.prior, steps - 1)
+        links, _ = train_links(trainer, stored.parts, made.prior, steps - 1)
         return made.having({_link(t, steps): link for t, link in enumerate(links, start=1)})
 
     def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
@@ -188,17 +185,24 @@ def cut(rows: np.ndarray, steps: int) -> list[np.ndarray]:
     return [rows, *parts]
 
 
-def train_links(trainer: Trainer, parts: Split, prior: Gaussian, count: int) -> list[Gaussian]:
-    """The first ``count`` posteriors; number t is trained on parts 1 to t, with the one before as its prior."""
-    pieces = cut(parts.certify, _steps(trainer.settings))
-    chain, seen = [prior], parts.prior
+def train_links(
+    trainer: Trainer, parts: Split, prior: Gaussian, count: int
+) -> tuple[list[Gaussian], list[dict[str, Tensor] | None]]:
+    """The first ``count`` posteriors, and the log-scales that moved each towards the one before.
+
+    Number t is trained on parts 1 to t, with the one before as its prior.
+    """
+    pieces, shape = cut(parts.certify, _steps(trainer.settings)), trainer.data.input_shape
+    chain, scales, seen = [prior], [], parts.prior
     for t in range(1, count + 1):
         rows, tested = np.concatenate(pieces[:t]), sum(map(len, pieces[t - 1 :]))
         # Training weighs the KL by one over the number of its rows, the bound by one over those that it is tested on.
         repeated = np.resize(rows, max(len(rows), tested))
-        chain.append(trainer.posterior(chain[-1], Split(seen, repeated)))
+        link = trainer.posterior(chain[-1], Split(seen, repeated))
+        scales.append(best_log_scales(link, chain[-1], shape))
+        chain.append(link if scales[-1] is None else moved_posterior(link, scales[-1], shape))
         seen = rows  # what the prior of the next one saw
-    return chain[1:]
+    return chain[1:], scales
 
 
 def chain_bounds(

@@ -19,7 +19,7 @@ from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import SINGLE_DRAW, Shares, floor_facts
 from truerisk.certificates.methods.pac_bayes import PacBayesKL, both_gaussians
-from truerisk.certificates.rescaling import rescaled_kl, rescaled_prior
+from truerisk.certificates.rescaling import rescaled_kl
 from truerisk.certificates.scales import divided
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
@@ -48,12 +48,11 @@ class SingleDraw(PacBayesKL):
         facts, (prior, posterior) = floor_facts(settings, data, evidence), both_gaussians(settings, evidence)
         weights = _drawn(frozen)
         count = errors_of(drawn_network(posterior, weights), data.X[rows], data.y[rows])
-        moved = rescaled_prior(prior, evidence.log_scales, data.input_shape)
         return Facts(
             {**facts.counts, DRAWN: count},
             facts.duplicates,
             rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape),
-            numbers={"log_ratio": log_ratio(posterior, moved, weights)},
+            numbers={"log_ratio": log_ratio(posterior, prior, weights)},
         )
 
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
