@@ -2,8 +2,8 @@
 
 No example was set aside, so the prior is data-free: it knows the seed and the architecture, nothing else. The means of
 the posterior are the given weights, up to a rescaling; only its standard deviations are trained here. The given weights
-never reach the prior (rule 5 of the design). This is the construction of Langford and Caruana (2001) and of Dziugaite and Roy (2017),
-with a width of the prior for each layer from a grid that the ledger pays for.
+never reach the prior (rule 5 of the design). This is the construction of Langford and Caruana (2001) and of Dziugaite
+and Roy (2017), with a width of the prior for each layer from a grid that the ledger pays for.
 """
 
 from __future__ import annotations
