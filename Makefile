@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c co
 PEERS  ?= .venv-peers
 OUT    ?= truerisk-out
 
-.PHONY: demo test test-peers bench certificates lint docs clean
+.PHONY: demo test test-long test-peers bench certificates lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -17,6 +17,10 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The statistical tests that take minutes: how often do certificates fail?
+test-long: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 # Other programs on the same numbers, in an environment of their own.
 test-peers: $(PEERS)/.peers

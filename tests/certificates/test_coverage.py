@@ -25,6 +25,8 @@ from truerisk.certificates.methods.description_length import _decoded
 from truerisk.pacbayes import draw, drawn_network
 from truerisk.seeds import derive
 
+pytestmark = pytest.mark.long
+
 NOISE, SHIFT, DELTA, REPEATS = 0.15, 1.0, 0.2, 1000
 LIMIT = int(binom.isf(1e-4, REPEATS, DELTA))
 

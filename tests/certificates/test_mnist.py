@@ -8,6 +8,8 @@ import truerisk
 from truerisk.data import load, random_labels
 from truerisk.pacbayes import monte_carlo
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def few_draws(monkeypatch):
