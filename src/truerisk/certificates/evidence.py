@@ -51,7 +51,7 @@ class Evidence:
 
     @property
     def log_scales(self) -> dict[str, Tensor] | None:
-        """Of the rescaled prior; None where the network can't be followed."""
+        """From the stored posterior back to the trained one; None where the network can't be followed."""
         return self.arrays.get("log_scales")
 
 

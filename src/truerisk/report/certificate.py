@@ -118,10 +118,12 @@ def _cards(record: dict[str, Any]) -> list[dict[str, str]]:
     if record["method"] == HOLD_OUT:
         same = record["floor"] == record["risk_bound"]
         instead = "The certificate is itself a hold-out bound, so this is " + (
-            "the same" if same else "the same test with all of delta for itself"
+            "the same number" if same else "what it would be had no other method been tried"
         )
     else:
-        instead = f"The hold-out bound you could have instead, with all of delta for itself: {floor['what']}"
+        tried = record["settings"]["tried"]
+        shared = f", with delta shared among {tried:,} configurations as well" if tried > 1 else ""
+        instead = f"The hold-out bound that you could have instead{shared}: {floor['what']}"
     if record["method"] == HOLD_OUT:
         seen = f"The error rate of the network on the {n:,} tested examples. An observation, not a bound."
     elif record["draws"] is None or "disagreement" in record:
