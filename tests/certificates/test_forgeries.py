@@ -33,8 +33,9 @@ from truerisk.certificates.frozen import Frozen
 from truerisk.certificates.record import measure
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split, load, random_labels
-from truerisk.pacbayes import Gaussian, monte_carlo
+from truerisk.pacbayes import Gaussian, draw, draw_noise, log_ratio, monte_carlo
 from truerisk.pacbayes.draw import lasting_normals
+from truerisk.pacbayes.stochastic import StochasticNetwork
 from truerisk.seeds import derive
 
 MODEL = "mlp:64"
@@ -453,6 +454,71 @@ def test_the_order_of_tensors_in_a_file_decides_nothing(half, noise):
     q = half.evidence.posterior
     turned = Gaussian(q.module, dict(reversed(q.mean.items())), dict(reversed(q.std.items())))
     assert list(turned.mean) == list(turned.std) == list(q.mean)
+
+
+def test_noise_that_underflows(noise, tmp_path):
+    """A memorizing last layer of size 1e-26 with noise to match: squared in float32, that noise is 0."""
+    honest = truerisk.certify("mlp:400", noise, prior="zero", epochs=1, options={"random": "last"}, prior_std=1e-6)
+    prior = honest.evidence.prior
+    with torch.no_grad():
+        hidden = prior.module[:-1](torch.from_numpy(noise.X)).double()
+        target = nn.functional.one_hot(torch.from_numpy(noise.y), 10).double() - 0.1
+        solved = (hidden.T @ torch.linalg.solve(hidden @ hidden.T + 1e-3 * torch.eye(600), target)).T
+    weight, bias = prior.mean
+    tiny = {name: torch.full_like(std, 1e-22) for name, std in prior.std.items()}  # a width that settings refuse
+    mean = {weight: solved * (0.1 * 1e-22 / float(solved.norm())), bias: torch.zeros(10)}
+    narrow, posterior = Gaussian.zero(prior.module, tiny), Gaussian(prior.module, mean, tiny)
+    assert posterior.kl(narrow) < 0.01
+    risk = monte_carlo.gibbs_risk(posterior, noise.X, noise.y, 0).risk
+    assert risk > 0.8, "drawn with its noise, it guesses"
+    settings = replace(settings_of(honest), prior_std=1e-22)
+    evidence = replace(honest.evidence, gaussians={"prior": narrow, "posterior": posterior}, arrays={})
+    with pytest.raises(VerificationError, match="prior_std"):
+        truerisk.verify(saved(sealed(settings, noise, evidence), tmp_path), data=noise)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_noise_of_deep_and_tiny_networks(size, bias):
+    """Against weights drawn one by one: the spread of outputs, whatever the scale of weights and inputs."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = nn.Linear(5, 1, bias=bias).double()
+        x = (torch.randn(1, 5).double() * size).expand(20_000, 5)
+        with torch.no_grad():
+            for p in net.parameters():
+                p.mul_(1e-35)
+    q = Gaussian.around(net, 1e-35)
+    network = StochasticNetwork(net, exact=True)
+    stream = np.random.default_rng(1)
+    out = network(x, q.mean, q.std, lambda shape: torch.from_numpy(stream.standard_normal(shape)))
+    expected = 1e-35 * float((x[0].square().sum() + bias).sqrt())
+    assert float(out.std()) == pytest.approx(expected, rel=0.05)  # ten standard errors
+
+
+def test_a_log_ratio_is_taken_at_the_noise_not_at_rounded_weights():
+    """Weights so large that their noise is lost in rounding: they would seem to earn ln(s / sigma) each."""
+    net = nn.Linear(100, 100, bias=False)
+    mean = {"weight": torch.full((100, 100), 1e20)}
+    q = Gaussian(net, mean, {"weight": torch.full((100, 100), 100.0)})
+    p = Gaussian(net, mean, {"weight": torch.full((100, 100), 1.0)})
+    assert bool((draw(q, 0)["weight"] == q.mean["weight"]).all())
+    assert log_ratio(q, p, draw_noise(q, 0)) == pytest.approx(q.kl(p), rel=0.1)
+
+
+def test_the_sign_of_zero_is_no_free_bit(half, noise):
+    """A network may read it; a buffer of zeros with other signs is another buffer."""
+    one, other = (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)) for _ in range(2))
+    for net, sign in ((one, 1.0), (other, -1.0)):
+        net.register_buffer("memory", sign * torch.zeros(3))
+    q, p = Gaussian.zero(one, 1.0), Gaussian.zero(other, 1.0)
+    with pytest.raises(truerisk.TrueriskError, match="memory at different values"):
+        q.kl(p)
+    assert Gaussian.zero(one, 1.0).kl(q) < 1e-6
+
+
+def test_the_verdict_says_with_which_confidence(half, noise, tmp_path):
+    assert truerisk.verify(saved(half, tmp_path), data=noise).delta == 0.05
 
 
 # ---- hostile folders -----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from truerisk.certificates.evidence import SPLIT, Evidence
 from truerisk.data import Split
 from truerisk.errors import VerificationError
+from truerisk.nets.evaluate import identical
 from truerisk.pacbayes import Gaussian
 
 CERTIFICATE = "certificate.json"
@@ -86,13 +87,9 @@ def refuse_other_forms(files: Mapping[str, bytes], again: Mapping[str, bytes]) -
     """
     for name, content in files.items():
         stored, read = load_tensors(content), load_tensors(again[name])
-        same = stored.keys() == read.keys() and all(_identical(stored[key], read[key]) for key in stored)
+        same = stored.keys() == read.keys() and all(identical(stored[key], read[key]) for key in stored)
         if not same:
             raise VerificationError(f"{name} holds numbers in another form than certify writes.")
-
-
-def _identical(a: Tensor, b: Tensor) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
 
 
 def relative_gap(one: bytes, other: bytes) -> float:

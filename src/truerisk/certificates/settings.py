@@ -33,6 +33,7 @@ TUNED_ON = {
 LARGE = 10_000  # examples; fewer are trained on in smaller batches and more epochs
 UPDATE_RATE = 0.1  # peak learning rate of an update, in units of the first training's
 DATA_FREE_STD = 4.0  # width of a data-free prior, in units of 1/sqrt(fan_in)
+PRIOR_STDS = (1e-6, 1e6)  # the narrowest and the widest, in the same units
 DATA_FREE_START = 0.1  # where a posterior's widths start, in units of a data-free prior's: wider starts get stuck
 # Widths to choose from, in the same units, for a prior that was trained on its own split: the widest whose noise
 # raises the error on the prior's own examples by at most this much. Looking at these examples is free.
@@ -103,6 +104,7 @@ class Settings:
             raise TrueriskError("the settings of the certificate speak of equal rows that nobody vouches for.")
         if record["prior"] in ("zero", "init") and record["prior_std"] is None:
             raise TrueriskError("the settings of the certificate have a data-free prior without a width.")
+        check_prior_std(record["prior_std"])
         try:
             plans = {name: Plan.from_record(plan) for name, plan in record["plans"].items()}
             return cls(**{**record, "plans": plans})
@@ -112,6 +114,13 @@ class Settings:
 
 def _at_least(value: int, least: int) -> bool:
     return not isinstance(value, bool) and value >= least
+
+
+def check_prior_std(std: float | None) -> None:
+    """Refuse widths that no network needs: far from 1, floating point would decide what is drawn."""
+    if std is not None and not PRIOR_STDS[0] <= std <= PRIOR_STDS[1]:
+        low, high = PRIOR_STDS
+        raise TrueriskError(f"prior_std is {std}, but must lie between {low:g} and {high:g}; try --prior-std 1.")
 
 
 def check_seed(seed: object) -> None:

@@ -30,6 +30,7 @@ from truerisk.certificates.settings import (
     HOLD_OUT,
     PAC_BAYES_KL,
     Settings,
+    check_prior_std,
     default_plans,
     split_fraction,
     tried_before,
@@ -77,8 +78,7 @@ class Request:
         """All choices with their defaults filled in, refused here if they can't work."""
         known_objective(self.objective)
         fraction, std = split_fraction(prior), self.prior_std
-        if std is not None and not 0 < std < float("inf"):
-            raise TrueriskError(f"prior_std is {std}, but must be a positive number.")
+        check_prior_std(std)
         if self.lr is not None and self.fit is not None:
             raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
         std = DATA_FREE_STD if std is None and not fraction else std

@@ -122,7 +122,8 @@ def _ledger(record: dict[str, Any]) -> Table:
 def verification(result: Verification) -> None:
     """The bound derived here, then what was checked, what was noticed, and what can't be known from here."""
     console = Console(highlight=False)
-    console.print(f"\n[bold]Confirmed: the true risk is at most {words.bound(result.risk_bound, 6)}[/bold]")
+    sure, most = words.confidence_percent(result.delta), words.bound(result.risk_bound, 6)
+    console.print(f"\n[bold]Confirmed: with {sure} confidence, the true risk is at most {most}[/bold]")
     console.print(f"Derived here; the certificate claims {words.bound(result.claimed, 6)}.\n")
     for line in result.checked:
         console.print(f"[green]ok[/green]           {escape(line)}")

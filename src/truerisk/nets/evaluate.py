@@ -61,3 +61,15 @@ def _logits(module: nn.Module, X: np.ndarray) -> Iterator[tuple[slice, Tensor]]:
         for start in range(0, len(X), each):
             rows = slice(start, start + each)
             yield rows, module(torch.from_numpy(X[rows]).to(dtype))
+
+
+def identical(a: Tensor, b: Tensor) -> bool:
+    """The same numbers in the same form, bit for bit: the sign of a zero is a bit that a network could read.
+
+    >>> zero = torch.zeros(1)
+    >>> torch.equal(zero, -zero), identical(zero, -zero), identical(zero, zero)
+    (True, False, True)
+    """
+    if a.dtype != b.dtype or a.shape != b.shape or not torch.equal(a, b):
+        return False
+    return not a.is_floating_point() or torch.equal(a.signbit(), b.signbit())

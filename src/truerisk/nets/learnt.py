@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.nets.cosine import Waves
+from truerisk.nets.evaluate import identical
 from truerisk.nets.residual import Cosines
 
 
@@ -44,7 +45,7 @@ def _holds_nothing(value: Tensor) -> bool:
 
 
 def _constant(value: Tensor) -> bool:
-    return not value.numel() or not bool((value != value.flatten()[0]).any())
+    return not value.numel() or identical(value, value.flatten()[0].expand(value.shape))
 
 
 def _count(value: Tensor) -> bool:

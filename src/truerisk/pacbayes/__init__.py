@@ -1,7 +1,7 @@
 """PAC-Bayes on modules: Gaussian priors and posteriors, their training, their risk."""
 
 from truerisk.pacbayes.chain import Chain, kl_chain, kls, rescale_and_tune
-from truerisk.pacbayes.draw import draw, drawn_network, log_ratio
+from truerisk.pacbayes.draw import draw, draw_noise, drawn_network, log_ratio
 from truerisk.pacbayes.gaussian import Gaussian, in_float32
 from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.layer_scales import best_layer_scales, layer_groups, with_layer_scales
@@ -26,6 +26,7 @@ __all__ = [
     "Tightened",
     "best_layer_scales",
     "draw",
+    "draw_noise",
     "draw_predictions",
     "drawn_network",
     "fan_in_std",

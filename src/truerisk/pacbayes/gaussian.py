@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
+from truerisk.nets.evaluate import identical
 from truerisk.nets.hidden import replaced_forwards
 
 ROUNDING = 1e-13  # relative error of a float64 KL, with room to spare: see Gaussian.kl
@@ -56,6 +57,8 @@ class Gaussian:
 
     def _ordered(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """In the order of the module's parameters, whatever order a file has: draws use up noise in this order."""
+        if any(tensor.is_complex() for tensor in tensors.values()):
+            raise TrueriskError("the network has complex weights, which have no Gaussian here; make them real.")
         place = {name: i for i, name in enumerate(trainable(self.module))}
         names = sorted(tensors, key=lambda name: place.get(name, len(place)))
         return {name: tensors[name].detach().double().clone() for name in names}
@@ -103,7 +106,7 @@ class Gaussian:
         factors = factors or {}
         mine = self.fixed
         theirs = {n: _multiplied(t, factors[n]) if n in factors else t for n, t in other.fixed.items()}
-        moved = [n for n in mine if n not in theirs or not torch.equal(mine[n], theirs[n].to(mine[n].dtype))]
+        moved = [n for n in mine if n not in theirs or not identical(mine[n], theirs[n].to(mine[n].dtype))]
         if moved or len(mine) != len(theirs):
             raise TrueriskError(
                 f"the two distributions fix {', '.join(moved) or 'parts of the network'} at different values; the "

@@ -76,8 +76,7 @@ def plan_draws(gaussian: Gaussian, X: np.ndarray) -> DrawPlan:
     head = find_head(gaussian)
     if head is not None:
         gaussian, X = head.restrict(gaussian), head.features(X[:3])
-    # Features are float32 numbers: another machine's rounding of them is seen as near ties in float32 only.
-    precision = _precision(gaussian.module, X) if head is None else "float32"
+    precision = _precision(gaussian.module, X)
     numbers = _numbers_per_example(gaussian, X, precision)
     if numbers is not None and n * numbers <= NORMALS:
         passes = max(1, min(TRIALS // n, NORMALS // (n * numbers), PRODUCTS // (n * weights)))

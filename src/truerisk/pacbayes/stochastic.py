@@ -127,10 +127,11 @@ class StochasticNetwork:
         weight, weight_std = self._moments(prefix, layer, "weight")
         bias, bias_std = self._moments(prefix, layer, "bias") if layer.bias is not None else (None, None)
         mean = linear(x, weight, bias)
+        if self.exact:
+            return mean + _spread(x, weight_std, bias_std).to(mean.dtype) * self._normal(tuple(mean.shape))
         variance = linear(x.square(), weight_std.square(), None if bias_std is None else bias_std.square())
-        if not self.exact:
-            variance = variance.clamp_min(1e-16)  # keeps the gradient of the square root finite
-        return mean + variance.sqrt() * self._normal(tuple(mean.shape))
+        # The least variance keeps the gradient of the square root finite.
+        return mean + variance.clamp_min(1e-16).sqrt() * self._normal(tuple(mean.shape))
 
     def _drawn(self, prefix: str, layer: nn.Module, x: Tensor) -> Tensor:
         each = (len(x),) if self.exact else ()
@@ -150,6 +151,23 @@ class StochasticNetwork:
             return self._mean[full], self._std[full]
         frozen = getattr(layer, name).detach()
         return frozen, torch.zeros_like(frozen)
+
+
+def _spread(x: Tensor, weight_std: Tensor, bias_std: Tensor | None) -> Tensor:
+    """Standard deviations of a linear layer's outputs, in float64: sqrt(sum_j x_j^2 s_j^2 + s_bias^2).
+
+    Were a square to underflow, a network would be drawn without noise and certified as if with it. So each row is
+    divided by its largest entry (at least 1 beside a bias) before it is squared. Standard deviations are float32
+    numbers, with squares above 1e-90. What underflows even so is an input of less than 1e-100 of the row's largest: its
+    share of the output is far below the noise of that one.
+    """
+    x, least = x.double(), 0.0 if bias_std is None else 1.0
+    largest = x.abs().amax(dim=1, keepdim=True).clamp_min(least)
+    scale = torch.where(largest > 0, largest, 1.0)
+    variance = F.linear((x / scale).square(), weight_std.double().square())
+    if bias_std is not None:
+        variance = variance + (bias_std.double() / scale).square()
+    return variance.sqrt() * scale
 
 
 def _convolve_each(layer: nn.Conv2d, weights: Mapping[str, Tensor], x: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ class Verification:
     """The bound derived here, the claimed one, what was checked, what was noticed, and what can't be checked."""
 
     risk_bound: float = 1.0
+    delta: float = 1.0  # the bound fails with at most this probability
     claimed: float = 1.0
     after_tries: float = 1.0  # what the bound would be, had ``TRIES`` seeds, splits or draws been tried in secret
     checked: list[str] = field(default_factory=list)
@@ -60,6 +61,7 @@ def open_case(folder: Path, data: object, model: object, data_dir: str | Path | 
             "the certificate states another shape of inputs or number of classes than the data has."
         )
     settings = settings_of(claims)
+    result.delta = settings.delta
     arch, stored = _network(claims, model, files, settings.trust_factory or settings.prior == "none")
     _check_delta(folder, settings, loaded, arch)
     method = find_method(settings.method)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from truerisk.certificates.code.coder import Coder, Fair, Odds, Reader, Writer
 from truerisk.certificates.code.integers import code_integers
 from truerisk.certificates.code.quantize import STEP_BITS, Rounded, coded, exactly
 from truerisk.errors import TrueriskError
+from truerisk.nets.evaluate import identical
 
 
 def encode(network: nn.Module, start: nn.Module) -> bytes:
@@ -68,7 +68,7 @@ def refuse_other(network: nn.Module, start: nn.Module) -> None:
     if shapes[0] != shapes[1]:
         raise TrueriskError("the network has not the architecture of the start network; build both the same way.")
     mine, theirs = _fixed(network), _fixed(start)
-    moved = [name for name, t in mine.items() if name not in theirs or not torch.equal(t, theirs[name])]
+    moved = [name for name, t in mine.items() if name not in theirs or not identical(t, theirs[name])]
     if moved or len(mine) != len(theirs):
         raise TrueriskError(
             f"{', '.join(moved[:5]) or 'the buffers'} of the network differ from the start network, and a code holds "

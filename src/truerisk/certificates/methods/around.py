@@ -24,6 +24,7 @@ from truerisk.certificates.trainer import Trainer
 from truerisk.data import Split
 from truerisk.errors import TrueriskError
 from truerisk.nets import Architecture
+from truerisk.nets.evaluate import identical
 from truerisk.pacbayes import Gaussian, best_layer_scales, train_posterior, with_layer_scales
 from truerisk.pacbayes.gaussian import trainable
 
@@ -107,7 +108,7 @@ def refuse_learnt(arch: Architecture) -> None:
     if trainable(given).keys() != trainable(new).keys():
         raise TrueriskError("the trained network has other trainable parameters than a newly built one of its kind.")
     fixed, mine = _fixed(given), _fixed(new)
-    learnt = [name for name, value in fixed.items() if name not in mine or not torch.equal(value, mine[name])]
+    learnt = [name for name, value in fixed.items() if name not in mine or not identical(value, mine[name])]
     if learnt:
         raise TrueriskError(
             f"the trained network keeps numbers that no prior pays for ({', '.join(learnt[:5])}); fold batch norm into "

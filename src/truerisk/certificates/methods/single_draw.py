@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
+from torch import nn
 
 from truerisk.bounds import confidence_term, kl_inverse, single_draw
 from truerisk.certificates.evidence import Evidence
@@ -24,13 +24,14 @@ from truerisk.certificates.scales import divided
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
 from truerisk.nets import predict_labels
-from truerisk.pacbayes import draw, drawn_network, log_ratio
+from truerisk.pacbayes import draw, draw_noise, drawn_network, log_ratio
 
 if TYPE_CHECKING:
     from truerisk.certificates.frozen import Frozen, Seed
 
 EVENT = "disintegrated PAC-Bayes inequality: the certifying examples, or the one draw, are misleading"
 DRAWN = "drawn network"
+SEED = "single draw"
 
 
 class SingleDraw(PacBayesKL):
@@ -46,13 +47,13 @@ class SingleDraw(PacBayesKL):
     def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
         evidence, rows = frozen.evidence, frozen.evidence.parts.certify
         facts, (prior, posterior) = floor_facts(settings, data, evidence), both_gaussians(settings, evidence)
-        weights = _drawn(frozen)
-        count = errors_of(drawn_network(posterior, weights), data.X[rows], data.y[rows])
+        count = errors_of(_drawn(frozen), data.X[rows], data.y[rows])
+        noise = draw_noise(posterior, frozen.seed(SEED))
         return Facts(
             {**facts.counts, DRAWN: count},
             facts.duplicates,
             rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape),
-            numbers={"log_ratio": log_ratio(posterior, prior, weights)},
+            numbers={"log_ratio": log_ratio(posterior, prior, noise)},
         )
 
     def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
@@ -78,11 +79,11 @@ class SingleDraw(PacBayesKL):
 
     def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
         """By the one network that was drawn, whatever ``seed``."""
-        posterior = both_gaussians(settings, frozen.evidence)[1]
-        return predict_labels(drawn_network(posterior, _drawn(frozen)), X)
+        return predict_labels(_drawn(frozen), X)
 
 
-def _drawn(frozen: Frozen) -> dict[str, Tensor]:
-    """The draw. Its seed is a hash of the posterior among others: another posterior gets other noise."""
-    assert frozen.evidence.posterior is not None
-    return draw(frozen.evidence.posterior, frozen.seed("single draw"))
+def _drawn(frozen: Frozen) -> nn.Module:
+    """The drawn network. Its seed is a hash of the posterior among others: another posterior gets other noise."""
+    posterior = frozen.evidence.posterior
+    assert posterior is not None
+    return drawn_network(posterior, draw(posterior, frozen.seed(SEED)))
