@@ -285,3 +285,8 @@ def test_a_factory_may_return_a_built_in_network_with_its_fixed_cosines(name):
     assert architecture(build, (1, 8, 8), CLASSES).kind == FACTORY
     with pytest.raises(TrueriskError, match="weight"):
         architecture(bent, (1, 8, 8), CLASSES)
+
+
+def test_a_factory_with_lazy_layers_is_told():
+    with pytest.raises(TrueriskError, match="lazy layers; run it once"):
+        architecture(lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(10)), (1, 8, 8), 10)

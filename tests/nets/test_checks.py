@@ -168,3 +168,15 @@ def test_a_network_in_double_precision_is_fed_doubles():
     net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)).double()
     X = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
     assert check_network(net, X, 3)[1].weight.dtype == torch.float64
+
+
+def test_a_state_that_is_not_made_of_tensors_is_told():
+    class Extra(nn.Linear):
+        def get_extra_state(self):
+            return {"version": 2}
+
+        def set_extra_state(self, state):
+            self.version = state["version"]
+
+    with pytest.raises(TrueriskError, match="saves more than tensors"):
+        check_network(Extra(4, 2), np.zeros((3, 4), np.float32), 2)

@@ -92,6 +92,8 @@ def _from_factory(
 def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None:
     """Weights and buffers that ignore the seed were computed somewhere: maybe from the data."""
     module = build(derive(0, "probe"))
+    if any(nn.parameter.is_lazy(t) for t in (*module.parameters(), *module.buffers())):
+        raise TrueriskError(f"what the factory {name} builds has lazy layers; run it once on one input in the factory.")
     hidden = hidden_numbers(module) + replaced_forwards(module)
     if hidden:
         raise TrueriskError(

@@ -25,6 +25,12 @@ def check_network(module: nn.Module, X: np.ndarray, classes: int) -> nn.Module:
     twin = copy.deepcopy(module).eval()
     if any(nn.parameter.is_lazy(t) for t in (*twin.parameters(), *twin.buffers())):
         raise TrueriskError("this network can't be certified: it has lazy layers; run it once on one input first.")
+    extra = [name for name, value in twin.state_dict().items() if not isinstance(value, Tensor)]
+    if extra:
+        raise TrueriskError(
+            f"this network can't be certified: it saves more than tensors ({', '.join(extra[:5])}); keep numbers in "
+            "parameters or buffers."
+        )
     tensors = list(twin.named_parameters()) + list(twin.named_buffers())
     broken = [name for name, t in tensors if t.is_floating_point() and not bool(t.isfinite().all())]
     problems = [f"its weights are not finite ({', '.join(broken[:5])})"] if broken else []
