@@ -30,6 +30,7 @@ from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Count
 from truerisk.certificates.files import sha256
 from truerisk.certificates.frozen import Frozen
+from truerisk.certificates.methods import METHODS
 from truerisk.certificates.record import measure
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split, load, random_labels
@@ -565,6 +566,18 @@ def test_more_digits_than_are_read(half, noise, tmp_path):
     digest = {path.name: sha256(path.read_bytes())}
     with pytest.raises(VerificationError, match="another form than certify writes"):
         truerisk.verify(edited(tmp_path / "forged", lambda r: r["files"].update(digest)), data=noise)
+
+
+def test_the_table_of_the_manual_names_every_method():
+    text = (Path(__file__).parents[2] / "docs" / "verify.rst").read_text().lower()
+    table = text[text.index("what is proved, what is trusted") : text.index("lines that hold for all methods")]
+    families = {
+        name.removesuffix("-around").removesuffix("-kl").replace("-", " ").replace("pac bayes", "pac-bayes")
+        for name in METHODS
+    }
+    spelled = {"pick to learn": "pick-to-learn", "hold out": "hold-out"}
+    assert [name for name in families if spelled.get(name, name) not in table] == []
+    assert "fresh examples" in table
 
 
 # ---- words ---------------------------------------------------------------------------------------------------------

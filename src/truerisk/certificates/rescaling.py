@@ -64,9 +64,19 @@ def rescaled_prior(prior: Gaussian, log_scales: Mapping[str, Tensor] | None, inp
     return prior.rescaled(_symmetry(prior, input_shape).factors(log_scales[BEST]))
 
 
-def moved_posterior(posterior: Gaussian, log_scales: Mapping[str, Tensor], input_shape: Sequence[int]) -> Gaussian:
-    """T^-1 Q, in float32 numbers, so that a file keeps exactly what is certified."""
-    return in_float32(_symmetry(posterior, input_shape).rescale(posterior, -log_scales[BEST]))
+def moved(
+    posterior: Gaussian, log_scales: dict[str, Tensor] | None, input_shape: Sequence[int]
+) -> tuple[Gaussian, dict[str, Tensor] | None]:
+    """T^-1 Q in float32 numbers, so that a file keeps exactly what is certified, and the log-scales of T.
+
+    Where there are none, or float32 can't hold T^-1 Q, it is Q itself, without log-scales.
+    """
+    if log_scales is None:
+        return posterior, None
+    try:
+        return in_float32(_symmetry(posterior, input_shape).rescale(posterior, -log_scales[BEST])), log_scales
+    except TrueriskError:
+        return posterior, None
 
 
 def rescaled_kl(

@@ -22,7 +22,7 @@ from truerisk.certificates.methods.base import (
 )
 from truerisk.certificates.origins import DERIVED, FREE, TRAINED, File
 from truerisk.certificates.priors import ALL, LAST, make_prior
-from truerisk.certificates.rescaling import best_log_scales, moved_posterior, rescaled_kl, rescaled_prior
+from truerisk.certificates.rescaling import best_log_scales, moved, rescaled_kl, rescaled_prior
 from truerisk.certificates.scales import ARRAY, FIXED, divided, scale_layers, scaled_prior, stored
 from truerisk.certificates.settings import PAC_BAYES_KL, Settings, split_fraction
 from truerisk.certificates.trainer import Trainer
@@ -143,8 +143,9 @@ def with_scales(trainer: Trainer, parts: Split, prior: Gaussian, posterior: Gaus
             indices = best_layer_scales(posterior, rescaled_prior(prior, log_scales, shape), layers)
             chosen, arrays[ARRAY] = with_layer_scales(prior, indices), stored(indices)
         log_scales = best_log_scales(posterior, chosen, shape)
+    posterior, log_scales = moved(posterior, log_scales, shape)
     if log_scales is not None:
-        arrays["log_scales"], posterior = log_scales, moved_posterior(posterior, log_scales, shape)
+        arrays["log_scales"] = log_scales
     network = prior.network() if len(parts.prior) else tested_network(trainer, parts)
     return Evidence(parts, {"network": network}, {"prior": prior, "posterior": posterior}, arrays)
 
@@ -168,9 +169,11 @@ def prior_again(trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
     """
     parts, prior = stored.parts, stored.prior
     assert prior is not None
-    prior = make_prior(trainer, parts) if retrain or not len(parts.prior) else prior
-    network = stored.network if not retrain else tested_network(trainer, parts)
-    return stored.having({"prior": prior, "network": prior.network() if len(parts.prior) else network})
+    if len(parts.prior):
+        prior = make_prior(trainer, parts) if retrain else prior
+        return stored.having({"prior": prior, "network": prior.network()})
+    network = tested_network(trainer, parts) if retrain else stored.network
+    return stored.having({"prior": make_prior(trainer, parts), "network": network})
 
 
 def prior_trusted(settings: Settings) -> list[str]:

@@ -36,7 +36,7 @@ from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares, floor
 from truerisk.certificates.methods.pac_bayes import prior_again, prior_files, prior_trusted
 from truerisk.certificates.origins import FREE, TRAINED, File
 from truerisk.certificates.priors import make_prior
-from truerisk.certificates.rescaling import RescaledKL, best_log_scales, moved_posterior, rescaled_kl
+from truerisk.certificates.rescaling import RescaledKL, best_log_scales, moved, rescaled_kl
 from truerisk.certificates.settings import Settings
 from truerisk.certificates.trainer import Trainer
 from truerisk.data import Data, Split
@@ -199,8 +199,9 @@ def train_links(
         # Training weighs the KL by one over the number of its rows, the bound by one over those that it is tested on.
         repeated = np.resize(rows, max(len(rows), tested))
         link = trainer.posterior(chain[-1], Split(seen, repeated))
-        scales.append(best_log_scales(link, chain[-1], shape))
-        chain.append(link if scales[-1] is None else moved_posterior(link, scales[-1], shape))
+        link, log_scales = moved(link, best_log_scales(link, chain[-1], shape), shape)
+        scales.append(log_scales)
+        chain.append(link)
         seen = rows  # what the prior of the next one saw
     return chain[1:], scales
 
