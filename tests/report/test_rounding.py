@@ -38,7 +38,7 @@ def value(text: str) -> Fraction:
     return Fraction(text.replace(",", ""))
 
 
-def at_least(shown: list[str], x: float, scale: int = 1, count: int | None = None) -> None:
+def check_at_least(shown: list[str], x: float, scale: int = 1, count: int | None = None) -> None:
     """All numbers that were found next to their label are upper ends of x, and near it; there must be some."""
     assert shown
     assert count is None or len(shown) == count
@@ -88,23 +88,23 @@ def test_certify(pac_bayes, hold_out, x, wide, capsys):
     record, other = having(pac_bayes, x), having(hold_out, x)
     show.certificate(record, [other], Path("out"), None)
     text = capsys.readouterr().out
-    at_least(next_to(r"\n *certificate", text), x, count=1)
-    at_least(next_to(r"\n *floor", text), x, count=1)
-    at_least(next_to(r"\n *surrogate", text), x, count=1)
-    at_least(next_to(r"\n *differs", text), x, count=1)
-    at_least(percent_next_to("at most", text), x, 100, count=2)  # the sentence and the table
+    check_at_least(next_to(r"\n *certificate", text), x, count=1)
+    check_at_least(next_to(r"\n *floor", text), x, count=1)
+    check_at_least(next_to(r"\n *surrogate", text), x, count=1)
+    check_at_least(next_to(r"\n *differs", text), x, count=1)
+    check_at_least(percent_next_to("at most", text), x, 100, count=2)  # the sentence and the table
     for kl in (*next_to(r"\n *KL", text), *re.findall(rf"{NUMBER} +before", text), *next_to("(?:free|both):", text)):
         assert value(kl) >= Fraction(repr(100 * x))
     rows = re.findall(rf"\n(?:pac-bayes-kl|hold-out) +[a-z-]+ +{NUMBER} [^\n]* {NUMBER} *(?=\n)", text)
-    at_least([row[0] for row in rows], x, count=2)
-    at_least([row[1] for row in rows], x, count=2)  # the last column is the floor
+    check_at_least([row[0] for row in rows], x, count=2)
+    check_at_least([row[1] for row in rows], x, count=2)  # the last column is the floor
 
 
 def test_verify(x, wide, capsys):
-    result = Verification()
-    result.risk_bound = x
-    show.verification(result)
-    at_least(next_to("at most", capsys.readouterr().out), x)
+    show.verification(Verification(risk_bound=x, claimed=x, after_tries=x))
+    text = capsys.readouterr().out
+    for label in ("at most", "claims", "would be"):
+        check_at_least(next_to(label, text), x, count=1)
 
 
 def test_search(x, wide, capsys):
@@ -113,7 +113,7 @@ def test_search(x, wide, capsys):
     predictions = (Prediction("split:0.5", 500, 500, x / 2, x),)
     search.show(Search(winner, "split:0.5", 0, 300, (winner,), curve, predictions, "digits"))
     text = capsys.readouterr().out
-    at_least(re.findall(rf"split:0.5 +500 +500 +[\d.]+ +{NUMBER}", text), x, count=1)
+    check_at_least(re.findall(rf"split:0.5 +500 +500 +[\d.]+ +{NUMBER}", text), x, count=1)
 
 
 @pytest.fixture(params=[0.06614813, 0.99994, 1.00001, 7.77771, 31415.926, 1.30011e12])
@@ -129,7 +129,7 @@ def test_measure(measured, wide, capsys):
     show_measures.measures(found, "How.", 1e-9, False, Path("out"), None)
     text = capsys.readouterr().out
     assert_near(re.findall(rf"\n{re.escape(name)} +{NUMBER}", text), x)
-    at_least(percent_next_to("at most", text) or ["100"], min(x, 1.0), 100)
+    check_at_least(percent_next_to("at most", text) or ["100"], min(x, 1.0), 100)
     assert "probability 0.999999999," in text
     moved = Moved(name, "bound", "f", True, x, 0.0, 1e-5)
     show_measures.audit(Audit({name: moved}, found, 4.01e-16, 100, 5, 1.0), "How.", Path("out"), None)
@@ -155,20 +155,20 @@ def words_of(page: str) -> str:
 def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
     page = render(having(pac_bayes, x), [having(hold_out, x)])
     text = words_of(page)
-    at_least(percent_next_to("at most", text), x, 100, count=2)  # sentence, disagreement
-    at_least(percent_next_to("Certificate", text), x, 100)
-    at_least(percent_next_to("Floor", text), x, 100)
-    at_least(percent_next_to(r"certificate \(rounded up\)", text), x, 100, count=1)
-    at_least(percent_next_to(r"kl \(the certificate\)", text), x, 100, count=1)
-    at_least(percent_next_to("McAllester", text), x, 100, count=1)
-    at_least(percent_next_to("certified at", text), x, 100, count=1)
-    at_least(percent_next_to("certificate:", page), x, 100, count=2)  # in both figures
-    at_least(percent_next_to("floor:", page), x, 100, count=2)
-    at_least(percent_next_to("The certificate,", page), x, 100, count=1)  # for screen readers
-    at_least(percent_next_to("The floor is", page), x, 100, count=1)
+    check_at_least(percent_next_to("at most", text), x, 100, count=2)  # sentence, disagreement
+    check_at_least(percent_next_to("Certificate", text), x, 100)
+    check_at_least(percent_next_to("Floor", text), x, 100)
+    check_at_least(percent_next_to(r"certificate \(rounded up\)", text), x, 100, count=1)
+    check_at_least(percent_next_to(r"kl \(the certificate\)", text), x, 100, count=1)
+    check_at_least(percent_next_to("McAllester", text), x, 100, count=1)
+    check_at_least(percent_next_to("certified at", text), x, 100, count=1)
+    check_at_least(percent_next_to("certificate:", page), x, 100, count=2)  # in both figures
+    check_at_least(percent_next_to("floor:", page), x, 100, count=2)
+    check_at_least(percent_next_to("The certificate,", page), x, 100, count=1)  # for screen readers
+    check_at_least(percent_next_to("The floor is", page), x, 100, count=1)
     table = page[page.index('id="methods"') :].split("</table>")[0]
     cells = re.findall(rf'<td class="number">{NUMBER} %</td>', table)
-    at_least(cells[::3] + cells[2::3], x, 100, count=4)  # certificate, seen, floor of two methods
+    check_at_least(cells[::3] + cells[2::3], x, 100, count=4)  # certificate, seen, floor of two methods
     kls = [re.search(rf"{label} {NUMBER} nats", text) for label in (r"KL\(posterior, prior\)", "KL before rescaling")]
     assert all(kl and value(kl[1]) >= Fraction(repr(100 * x)) for kl in kls)
     table = page[page.index('id="rescaling"') :].split("</table>")[0]
@@ -206,7 +206,7 @@ def test_tooltips(x):
         texts = [c.text for c in drawn.columns if c.text]
         assert len(texts) == 3
         for text in texts:
-            at_least([drawn.rows[0][text].removesuffix(" %")], x, scale)
+            check_at_least([drawn.rows[0][text].removesuffix(" %")], x, scale)
             assert text not in drawn.rows[1], "an observation is rounded to the nearest by the page"
         assert drawn.rows[0]["y"] == x, "what is drawn and downloaded is exact"
 
@@ -270,17 +270,17 @@ def test_benchmark_tables(x, monkeypatch):
     _, data, *cells, _ = (cell.strip() for cell in line.split("|"))
     assert data == "mnist"
     each, mean, floor, best, _, kl = cells[2:]
-    at_least([each, mean, floor, best], x)
+    check_at_least([each, mean, floor, best], x)
     assert value(kl) >= Fraction(repr(100 * x))
     [*_, line, _] = certificates_table._paired(
         [row, row | {"method": "progressive", "n_certify": 100, "counts": {"block 1": 1}}]
     )
-    at_least([cell.strip() for cell in line.split("|")[5:7]], x)
+    check_at_least([cell.strip() for cell in line.split("|")[5:7]], x)
     found = rescaling_rows(x).present[:1]
     line = next(line for line in rescaling_table._recipe(found, ["64-32"]) if line.startswith("| 64-32 |"))
     at_least_coarse([cell.strip() for cell in line.split("|")[3:7]], x, 100)
     line = next(line for line in rescaling_table._trained(found) if line.startswith("| 64-32 |"))
-    at_least([cell.strip() for cell in line.split("|")[3:7]], x)
+    check_at_least([cell.strip() for cell in line.split("|")[3:7]], x)
 
 
 # ---- no code formats a bound by itself -----------------------------------------------------------------------------
