@@ -36,7 +36,7 @@ from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split, load, random_labels
 from truerisk.pacbayes import Gaussian, draw, draw_noise, log_ratio, monte_carlo
 from truerisk.pacbayes.draw import lasting_normals
-from truerisk.pacbayes.stochastic import StochasticNetwork
+from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
 from truerisk.seeds import derive
 
 MODEL = "mlp:64"
@@ -495,6 +495,39 @@ def test_the_noise_of_deep_and_tiny_networks(size, bias):
     out = network(x, q.mean, q.std, lambda shape: torch.from_numpy(stream.standard_normal(shape)))
     expected = 1e-35 * float((x[0].square().sum() + bias).sqrt())
     assert float(out.std()) == pytest.approx(expected, rel=0.05)  # ten standard errors
+
+
+def one_output(mean: float, std: float, bias: float | None = None) -> tuple[StochasticNetwork, Gaussian]:
+    net = nn.Linear(1, 1, bias=bias is not None)
+    if bias is not None:
+        net.bias.requires_grad_(False).fill_(bias)
+    q = Gaussian(net, {"weight": torch.tensor([[mean]])}, {"weight": torch.tensor([[std]])})
+    return StochasticNetwork(q.module.double(), exact=True), q
+
+
+@pytest.mark.parametrize(
+    ("x", "mean", "std", "bias"),
+    [
+        (1.0, 1.0, 0.1, 1.5 * 2**53),  # beside such a bias, 1 and 1 + 2^-23 round to different numbers, noise or not
+        (2.0**-1074, 0.5, 0.05, None),  # half of the smallest number
+        (1.0, 1e10, 1e-10, None),
+    ],
+)
+def test_rounding_before_the_noise_decides_nothing(x, mean, std, bias):
+    """A mean one float32 step away costs no KL; where noise is lost in rounding, it would decide the output."""
+    network, q = one_output(mean, std, bias)
+    rows = torch.full((3, 1), x, dtype=torch.float64)
+    with pytest.raises(NotPerExample, match="rounding would decide"):
+        network(rows, q.mean, q.std, lambda shape: torch.ones(shape, dtype=torch.float64))
+    fine, q = one_output(1.0, 0.1, 5.0)
+    out = fine(torch.ones(3, 1).double(), q.mean, q.std, lambda shape: torch.ones(shape, dtype=torch.float64))
+    assert out.flatten().tolist() == pytest.approx([6.1] * 3, rel=1e-7)
+
+
+def test_an_input_of_zeros_is_no_reason_to_refuse():
+    fine, q = one_output(1.0, 0.1, 5.0)
+    out = fine(torch.zeros(3, 1).double(), q.mean, q.std, lambda shape: torch.ones(shape, dtype=torch.float64))
+    assert out.flatten().tolist() == [5.0] * 3
 
 
 def test_a_log_ratio_is_taken_at_the_noise_not_at_rounded_weights():

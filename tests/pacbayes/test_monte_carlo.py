@@ -203,24 +203,25 @@ def test_upper_covers_the_true_risk():
     assert misses < 71
 
 
-@pytest.mark.parametrize("layered", [True, False])
-def test_ties_count_as_errors(layered):
-    """Widths so small that float64 sums drop them: all logits are exactly 1."""
+def test_ties_count_as_errors():
+    """Widths so small that float64 sums drop them: all logits are exactly 1. Layer by layer, they are refused."""
     module = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 3))
     with torch.no_grad():
         module[2].weight.zero_()
         module[2].bias.fill_(1.0)
     q = Gaussian.around(module, 1e-30)
     X = np.ones((10, 3), dtype=np.float32)
-    plan = DrawPlan(10, 10, 1, 2, 10 if layered else 1, "float64", layered)
-    estimate = gibbs_risk(q, X, np.zeros(10, dtype=np.int64), 0, plan)
+    assert not plan_draws(q, X).layered
+    estimate = gibbs_risk(q, X, np.zeros(10, dtype=np.int64), 0, DrawPlan(10, 10, 1, 2, 1, "float64", False))
     assert (estimate.errors, estimate.near_ties) == (20, 20)
     assert estimate.upper(0.05) == 1.0
+    with pytest.raises(TrueriskError, match="rounding would decide"):
+        gibbs_risk(q, X, np.zeros(10, dtype=np.int64), 0, DrawPlan(10, 10, 1, 2, 10, "float64", True))
 
 
 def test_a_certain_network_makes_the_errors_of_its_mean():
     q, X, _ = problem()
-    sharp = Gaussian.around(q.module, 1e-12)
+    sharp = Gaussian.around(q.module, 1e-7)
     with torch.no_grad():
         y = q.module(torch.from_numpy(X)).argmax(1).numpy()
     y[:4] = (y[:4] + 1) % 3

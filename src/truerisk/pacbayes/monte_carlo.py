@@ -154,7 +154,7 @@ def _forward(gaussian: Gaussian, layered: bool, dtype: torch.dtype) -> Callable[
             try:
                 return network(x, mean, std, normal)
             except NotPerExample as error:
-                raise TrueriskError(f"the network takes other ways for other examples ({error}).") from error
+                raise TrueriskError(f"not every example can have a drawn network of its own ({error}).") from error
 
         return layered_pass
 

@@ -22,6 +22,8 @@ from torch.func import functional_call, vmap
 Normal = Callable[[tuple[int, ...]], Tensor]  # standard normal draws of a given shape
 SAME = 1e-4  # relative difference of outputs that rounding explains, in float32 too
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+EPS, TINY = 2.0**-53, 2.0**-1074  # of float64: half the gap at 1, the smallest number
+MUCH_MORE = 1e5  # noise in units of what rounding may change: then it shifts no error rate by more than 1e-5 or so
 
 
 class NotPerExample(Exception):
@@ -126,9 +128,9 @@ class StochasticNetwork:
     def _local(self, prefix: str, layer: nn.Module, x: Tensor, linear: Callable[..., Tensor]) -> Tensor:
         weight, weight_std = self._moments(prefix, layer, "weight")
         bias, bias_std = self._moments(prefix, layer, "bias") if layer.bias is not None else (None, None)
-        mean = linear(x, weight, bias)
         if self.exact:
-            return mean + _spread(x, weight_std, bias_std).to(mean.dtype) * self._normal(tuple(mean.shape))
+            return _noisy(x, weight, weight_std, bias, bias_std, self._normal).to(x.dtype)
+        mean = linear(x, weight, bias)
         variance = linear(x.square(), weight_std.square(), None if bias_std is None else bias_std.square())
         # The least variance keeps the gradient of the square root finite.
         return mean + variance.clamp_min(1e-16).sqrt() * self._normal(tuple(mean.shape))
@@ -153,6 +155,31 @@ class StochasticNetwork:
         return frozen, torch.zeros_like(frozen)
 
 
+def _noisy(
+    x: Tensor, weight: Tensor, weight_std: Tensor, bias: Tensor | None, bias_std: Tensor | None, normal: Normal
+) -> Tensor:
+    """Outputs of a linear layer with weights drawn for each row, in float64: mean + spread * normal numbers.
+
+    Rounding *after* the noise is a function of the drawn weights, and the KL covers it. Rounding of the mean *before*
+    is not: where the noise is smaller, a change of the mean that costs no KL could decide the output. So an output must
+    have far more noise than the mean can lose in float64 (gamma_n sum |x_j m_j|, Higham 2002, section 3.1).
+    """
+    x, weight, weight_std = x.double(), weight.double(), weight_std.double()
+    bias, bias_std = (None if t is None else t.double() for t in (bias, bias_std))
+    mean, spread = F.linear(x, weight, bias), _spread(x, weight_std, bias_std)
+    noise = normal(tuple(mean.shape)).double()
+    random_bias = bias_std is not None and bool(bias_std.any())
+    if not random_bias and not bool(weight_std.any()):
+        return mean  # without noise it is compared with the network itself
+    size = F.linear(x.abs(), weight.abs(), None if bias is None else bias.abs())
+    sure = spread >= MUCH_MORE * (weight.shape[1] + 2) * (EPS * size + TINY)
+    if not random_bias:
+        sure = sure | (x == 0).all(dim=1, keepdim=True)  # then nothing is drawn, and the bias is exact
+    if not bool(sure.all()):
+        raise NotPerExample("some outputs have so little noise that rounding would decide them")
+    return mean + spread * noise
+
+
 def _spread(x: Tensor, weight_std: Tensor, bias_std: Tensor | None) -> Tensor:
     """Standard deviations of a linear layer's outputs, in float64: sqrt(sum_j x_j^2 s_j^2 + s_bias^2).
 
@@ -161,12 +188,11 @@ def _spread(x: Tensor, weight_std: Tensor, bias_std: Tensor | None) -> Tensor:
     numbers, with squares above 1e-90. What underflows even so is an input of less than 1e-100 of the row's largest: its
     share of the output is far below the noise of that one.
     """
-    x, least = x.double(), 0.0 if bias_std is None else 1.0
-    largest = x.abs().amax(dim=1, keepdim=True).clamp_min(least)
+    largest = x.abs().amax(dim=1, keepdim=True).clamp_min(0.0 if bias_std is None else 1.0)
     scale = torch.where(largest > 0, largest, 1.0)
-    variance = F.linear((x / scale).square(), weight_std.double().square())
+    variance = F.linear((x / scale).square(), weight_std.square())
     if bias_std is not None:
-        variance = variance + (bias_std.double() / scale).square()
+        variance = variance + (bias_std / scale).square()
     return variance.sqrt() * scale
 
 
