@@ -37,14 +37,13 @@ class Verification:
 
 @dataclass(frozen=True)
 class Case:
-    """One certificate under verification. ``claims`` is read in ``_compare`` and nowhere after the settings."""
+    """One certificate under verification. Nothing but settings, hashes and the last comparison reads ``claims``."""
 
     claims: Mapping[str, Any]
     settings: Settings
     method: Method
     data: Data
     arch: Architecture
-    files: Mapping[str, bytes]
     stored: Evidence
     result: Verification
 
@@ -66,7 +65,7 @@ def open_case(folder: Path, data: object, model: object, data_dir: str | Path | 
     _check_delta(folder, settings, loaded, arch)
     method = find_method(settings.method)
     _check_random(settings, arch, stored)
-    return Case(claims, settings, method, loaded, arch, files, stored, result)
+    return Case(claims, settings, method, loaded, arch, stored, result)
 
 
 def _network(
