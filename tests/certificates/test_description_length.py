@@ -8,7 +8,7 @@ import torch
 
 import truerisk
 from truerisk.bounds import description_length
-from truerisk.certificates.code import decode
+from truerisk.codes import decode
 from truerisk.data import load, random_labels
 from truerisk.errors import TrueriskError, VerificationError
 

@@ -11,10 +11,10 @@ from torch import nn
 
 import truerisk
 from truerisk.bounds import description_length
-from truerisk.certificates.code import compress, decode
-from truerisk.certificates.code.compress import Latent
-from truerisk.certificates.code.network import encode_numbers
-from truerisk.certificates.code.quantize import Rounded
+from truerisk.codes import compress, decode
+from truerisk.codes.compress import Latent
+from truerisk.codes.network import encode_numbers
+from truerisk.codes.quantize import Rounded
 from truerisk.data import load, random_labels
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import count_errors, mlp

@@ -18,11 +18,12 @@ import truerisk
 from truerisk.certificates.contest import FEW, Field, free_rows, halve, rounds
 from truerisk.certificates.curve import Curve, Point, best_split, fit_curve, predict_floors
 from truerisk.certificates.evidence import split_data
-from truerisk.certificates.settings import HOLD_OUT, Settings, default_plans
+from truerisk.certificates.settings import HOLD_OUT, Settings
 from truerisk.data import Data, load
 from truerisk.nets import architecture, predict_labels
 from truerisk.seeds import derive
 from truerisk.training import checkpoint, fit, loop
+from truerisk.training.plans import default_plans
 
 PRIORS = ("split:0.5", "split:0.8", "split:0.9")
 QUICK = {"lrs": [1e-3, 1e-2], "epochs": 2}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from truerisk.data import Data
 from truerisk.errors import TrueriskError
 from truerisk.nets import BUILTIN, Architecture, builtin_name
 from truerisk.training import Plan
-from truerisk.training.recipes import RECIPES, recipe
+from truerisk.training.plans import has_recipe
 
 PAC_BAYES_KL, HOLD_OUT = "pac-bayes-kl", "hold-out"  # the methods that other modules name
 
@@ -30,8 +30,6 @@ TUNED_ON = {
     "cifar-10": "e10632f4bcc319d0a681010a2dc73b98c0220f2a1ebb792bb0478c31ce59f015",
 }
 
-LARGE = 10_000  # examples; fewer are trained on in smaller batches and more epochs
-UPDATE_RATE = 0.1  # peak learning rate of an update, in units of the first training's
 DATA_FREE_STD = 4.0  # width of a data-free prior, in units of 1/sqrt(fan_in)
 PRIOR_STDS = (1e-6, 1e6)  # the narrowest and the widest, in the same units
 DATA_FREE_START = 0.1  # where a posterior's widths start, in units of a data-free prior's: wider starts get stuck
@@ -144,11 +142,6 @@ def tried_before(arch: Architecture, data: Data, prior: str, seed: int) -> int:
     return 1 if has_recipe(name) and clean else TRIED_BY_AUTHORS
 
 
-def has_recipe(model: str) -> bool:
-    """Whether this is one of the networks that ``training.recipes`` speaks of."""
-    return "resnet" in model.partition(":")[0]
-
-
 def split_fraction(prior: str) -> float:
     """The share of the data that trains the prior: 0 for data-free priors.
 
@@ -165,36 +158,3 @@ def split_fraction(prior: str) -> float:
     if not 0 < fraction < 1:
         raise TrueriskError(f"the prior is {prior!r}, but must be zero, init or split:FRACTION, as in split:0.5.")
     return fraction
-
-
-def default_plans(
-    model: str, data: Data, n_prior: int, seed: int, epochs: int | None, lr: float | None = None
-) -> dict[str, Plan]:
-    """Training plans by the number of examples: prior, its updates (progressive), picks, posterior and floor.
-
-    A posterior that starts at a learnt prior has little left to learn, so it gets a fifth of the epochs. ``lr`` is the
-    peak learning rate of the networks that start anew, the prior's and the floor's.
-    """
-    n_certify, rate = len(data) - n_prior, 1e-3 if lr is None else float(lr)
-    small, large = (20, 4) if n_prior else (100, 10)
-    plans = {
-        "prior": _plan(n_prior, rate, seed, epochs, 100, 20),
-        "update": _plan(n_prior, 3e-4, seed, epochs, 10, 2),
-        "picks": Plan(epochs=5 if epochs is None else epochs, batch_size=32, lr=3e-4, seed=seed),
-        "posterior": _plan(n_certify, 0.04, seed, epochs, small, large),
-        "floor": _plan(n_certify, rate, seed, epochs, 100, 10),
-        "code": _plan(n_certify, 0.05, seed, epochs, 60, 40),
-    }
-    if has_recipe(model):
-        _, plan = recipe(data.name if data.name in RECIPES else data.input_shape, n_prior or n_certify, seed)
-        plan = plan if epochs is None else replace(plan, epochs=epochs)
-        plan = plan if lr is None else replace(plan, lr=float(lr))
-        update = replace(plan, epochs=1 if epochs is None else epochs, lr=plan.lr * UPDATE_RATE, schedule="cosine")
-        picks = replace(update, epochs=plans["picks"].epochs)
-        plans |= {"prior": plan, "floor": plan, "update": update, "picks": picks}
-    return plans
-
-
-def _plan(n: int, lr: float, seed: int, epochs: int | None, small: int, large: int) -> Plan:
-    usual = large if n >= LARGE else small
-    return Plan(epochs=usual if epochs is None else epochs, batch_size=250 if n >= LARGE else 32, lr=lr, seed=seed)

@@ -31,7 +31,6 @@ from truerisk.certificates.settings import (
     PAC_BAYES_KL,
     Settings,
     check_prior_std,
-    default_plans,
     split_fraction,
     tried_before,
 )
@@ -41,6 +40,7 @@ from truerisk.errors import TrueriskError
 from truerisk.nets import FACTORY, Architecture
 from truerisk.pacbayes.objectives import objective as known_objective
 from truerisk.threads import limited
+from truerisk.training.plans import default_plans
 
 ALL = "all"
 # The usual method of each kind of predictor, with examples set aside and without.

@@ -174,7 +174,7 @@ def _read_record(path: Path) -> dict[str, Any]:
 
 def _plan(arch: Architecture, data: Data, seed: int) -> Plan:
     """The usual one, until the training loss is 0.01; at a constant rate, where that does not get slower on the way."""
-    from truerisk.certificates.settings import default_plans, has_recipe
+    from truerisk.training.plans import default_plans, has_recipe
 
     plan = replace(default_plans(arch.name, data, len(data), seed, None)["prior"], target_loss=TARGET_LOSS)
     return plan if has_recipe(arch.name) else replace(plan, schedule="constant")

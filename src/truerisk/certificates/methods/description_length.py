@@ -7,7 +7,7 @@ often as it likes, because the bound holds for all files at once. What is certif
 So the search may also start at weights that came trained on the very same examples (``settings.given``). They never
 reach the decoder: what it gets is the file, and every bit of it is paid for.
 
-The decoder knows the architecture, the seeded initial network and the code (``certificates.code``), nothing else. What
+The decoder knows the architecture, the seeded initial network and the code (``truerisk.codes``), nothing else. What
 the code looks like was decided by comparing fewer than 64 variants on MNIST, so 63 parts in 64 of delta are theirs.
 """
 
@@ -23,7 +23,6 @@ import torch
 from torch import nn
 
 from truerisk.bounds import clopper_pearson, description_length
-from truerisk.certificates.code import PRICE, bits, compress, decode
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.facts import Facts, errors_of
 from truerisk.certificates.ledger import Entry, share
@@ -32,6 +31,7 @@ from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, fl
 from truerisk.certificates.origins import DERIVED, FREE, File
 from truerisk.certificates.settings import Settings, split_fraction
 from truerisk.certificates.trainer import Trainer
+from truerisk.codes import PRICE, bits, compress, decode
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.nets import Architecture, predict_labels

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 from truerisk.bounds import kl_inverse
-from truerisk.certificates.code import bits, compress, decode, encode
-from truerisk.certificates.code.compress import Latent, Prices
-from truerisk.certificates.code.integers import code_integers
-from truerisk.certificates.code.network import encode_numbers
-from truerisk.certificates.code.quantize import Rounded
+from truerisk.codes import bits, compress, decode, encode
+from truerisk.codes.compress import Latent, Prices
+from truerisk.codes.integers import code_integers
+from truerisk.codes.network import encode_numbers
+from truerisk.codes.quantize import Rounded
 from truerisk.data import load
 from truerisk.nets import count_errors, mlp
 from truerisk.training import Plan

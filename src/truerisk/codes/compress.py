@@ -22,9 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from truerisk.certificates.code.integers import CONTEXTS, contexts, from_input_major, input_major
-from truerisk.certificates.code.network import encode_numbers, refuse_other
-from truerisk.certificates.code.quantize import STEPS, Rounded, coded, nearest_step
+from truerisk.codes.integers import CONTEXTS, contexts, from_input_major, input_major
+from truerisk.codes.network import encode_numbers, refuse_other
+from truerisk.codes.quantize import STEPS, Rounded, coded, nearest_step
 from truerisk.training import Plan, run
 
 PRICE = 6.0  # nats of cross-entropy, summed over the examples, that one bit is worth

@@ -13,9 +13,9 @@ import copy
 import numpy as np
 from torch import Tensor, nn
 
-from truerisk.certificates.code.coder import Coder, Fair, Odds, Reader, Writer
-from truerisk.certificates.code.integers import code_integers
-from truerisk.certificates.code.quantize import STEP_BITS, Rounded, coded, exactly
+from truerisk.codes.coder import Coder, Fair, Odds, Reader, Writer
+from truerisk.codes.integers import code_integers
+from truerisk.codes.quantize import STEP_BITS, Rounded, coded, exactly
 from truerisk.errors import TrueriskError
 from truerisk.nets.evaluate import identical
 

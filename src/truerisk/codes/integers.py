@@ -13,7 +13,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from truerisk.certificates.code.coder import Coder, Fair, Odds
+from truerisk.codes.coder import Coder, Fair, Odds
 from truerisk.errors import TrueriskError
 
 FAR = 50  # how many numbers back a context looks

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from truerisk.certificates.code.coder import Fair, Odds, Reader, Writer
-from truerisk.certificates.code.integers import code_integers, contexts, input_major
+from truerisk.codes.coder import Fair, Odds, Reader, Writer
+from truerisk.codes.integers import code_integers, contexts, input_major
 from truerisk.errors import TrueriskError
 
 

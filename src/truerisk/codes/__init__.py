@@ -4,8 +4,8 @@ Nothing here knows of certificates. What makes a code worth having is that the l
 Kraft's inequality (`coder`), so that 2^-bits is a prior that was fixed before any data was seen.
 """
 
-from truerisk.certificates.code.compress import PRICE, compress
-from truerisk.certificates.code.network import bits, decode, encode
-from truerisk.certificates.code.quantize import quantize
+from truerisk.codes.compress import PRICE, compress
+from truerisk.codes.network import bits, decode, encode
+from truerisk.codes.quantize import quantize
 
 __all__ = ["PRICE", "bits", "compress", "decode", "encode", "quantize"]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from truerisk.certificates.code import bits, decode, encode, quantize
-from truerisk.certificates.code.quantize import STEPS
+from truerisk.codes import bits, decode, encode, quantize
+from truerisk.codes.quantize import STEPS
 from truerisk.errors import TrueriskError
 
 
