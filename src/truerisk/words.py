@@ -196,6 +196,15 @@ def shares(values: Iterable[float], total: float) -> list[str]:
     return [f"{b - a:f} %" for a, b in pairwise(ends)]
 
 
+def several(number: int, one: str, more: str | None = None) -> str:
+    """A whole number of things.
+
+    >>> several(1, "epoch"), several(1200, "epoch"), several(2, "pass", "passes")
+    ('1 epoch', '1,200 epochs', '2 passes')
+    """
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
+
+
 # ---- the arithmetic ------------------------------------------------------------------------------------------------
 
 

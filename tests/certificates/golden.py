@@ -25,6 +25,7 @@ from torch import nn
 import truerisk
 from truerisk import progress
 from truerisk.certificates import Certificate
+from truerisk.certificates.story import tell
 from truerisk.cli import show
 from truerisk.data import Data, load
 from truerisk.nets import mlp
@@ -116,14 +117,14 @@ def certificate(name: str) -> Certificate:
 
 def told(made: Certificate) -> dict[str, Any]:
     """A certificate's record, terminal text and page."""
-    record = {key: value for key, value in made.record.items() if key not in ("software", "version")}
+    record = {key: value for key, value in made.to_json().items() if key not in ("software", "version")}
     return {"record": record, "terminal": _terminal(made), "page": _page(made)}
 
 
 def _terminal(made: Certificate) -> list[str]:
-    out, others = io.StringIO(), [other.record for other in made.others]
+    out, others = io.StringIO(), [tell(other.record) for other in made.others]
     with patch.dict("os.environ", {"COLUMNS": str(WIDTH)}), redirect_stdout(out):
-        show.certificate(made.record, others, Path("out"), Path("out/report.html"))
+        show.certificate(tell(made.record), others, Path("out"), Path("out/report.html"))
     return out.getvalue().splitlines()
 
 

@@ -5,32 +5,36 @@ from __future__ import annotations
 import secrets
 import shutil
 from dataclasses import dataclass, field
+from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from torch import Tensor
-
-from truerisk._version import __version__
 from truerisk.atomic import write_atomically
-from truerisk.certificates.checking.reading import FORMAT, read_record, settings_of, stored_architecture
-from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.files import CERTIFICATE, OTHERS, decode, read_files, to_json
-from truerisk.certificates.frozen import Frozen, digest, hashes
-from truerisk.certificates.methods import METHODS, find_method
-from truerisk.certificates.settings import Settings
-from truerisk.certificates.software import software
+from truerisk.certificates.methods import METHODS
+from truerisk.certificates.record import Record
 from truerisk.errors import TrueriskError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    from truerisk.certificates.evidence import Evidence
+    from truerisk.certificates.frozen import Frozen
+    from truerisk.certificates.ledger import Entry
+
+CERTIFICATE = "certificate.json"
+OTHERS = "others"  # the folder of certificates by other methods
 
 
 @dataclass(frozen=True)
 class Certificate:
     """An upper bound on the true risk that fails with probability at most ``delta``.
 
-    ``record`` is what ``certificate.json`` holds; the commonest fields are attributes too.
+    ``record`` is all that it says, and ``to_json`` what ``certificate.json`` holds; the commonest numbers are
+    attributes too.
     """
 
-    record: dict[str, Any]
+    record: Record
     frozen: Frozen = field(repr=False)
     others: tuple[Certificate, ...] = field(default=(), repr=False)  # by other methods, from the least bound up
 
@@ -42,67 +46,73 @@ class Certificate:
     @property
     def risk_bound(self) -> float:
         """The true risk is at most this."""
-        return float(self.record["risk_bound"])
+        return self.record.derivation.risk_bound
 
     @property
     def empirical_risk(self) -> float:
         """Error rate seen on the certifying examples (for a stochastic predictor: of the drawn networks)."""
-        return float(self.record["empirical_risk"])
+        return self.record.derivation.empirical_risk
 
     @property
     def kl(self) -> float | None:
         """KL(posterior, prior) in nats, or None for a hold-out certificate."""
-        return None if self.record["kl"] is None else float(self.record["kl"])
+        return None if self.record.derivation.kl is None else self.record.derivation.kl.kl
 
     @property
     def kl_unrescaled(self) -> float | None:
         """The KL before rescaling."""
-        value = self.record["kl_unrescaled"]
-        return None if value is None else float(value)
+        return None if self.record.derivation.kl is None else self.record.derivation.kl.original
 
     @property
     def floor(self) -> float:
         """The hold-out bound that a user would pick instead."""
-        return float(self.record["floor"])
+        return self.record.floor.bound
 
     @property
-    def ledger(self) -> list[dict[str, Any]]:
+    def ledger(self) -> list[Entry]:
         """The events that delta is spent on."""
-        return list(self.record["ledger"])
+        return self.record.ledger
 
     @property
     def assumptions(self) -> list[str]:
         """What the certificate takes for granted."""
-        return list(self.record["assumptions"])
+        return list(self.record.assumptions)
 
     @property
     def delta(self) -> float:
         """The probability with which the certificate may be wrong."""
-        return float(self.record["delta"])
+        return self.record.settings.delta
 
     @property
     def sentence(self) -> str:
         """The certificate in one sentence."""
-        return str(self.record["sentence"])
+        return self.record.sentence
 
     @property
     def table(self) -> list[dict[str, Any]]:
         """This certificate and the others that share its delta, one row each."""
         columns = ("method", "predictor", "risk_bound", "empirical_risk", "kl", "floor")
-        return [{column: each.record[column] for column in columns} for each in (self, *self.others)]
+        rows = (each.to_json() for each in (self, *self.others))
+        return [{column: row[column] for column in columns} for row in rows]
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``certificate.json`` holds."""
+        return self.record.to_json()
 
     def predictor(self, x: np.ndarray | Tensor, seed: int | None = None) -> np.ndarray:
         """Labels for a batch of inputs by exactly the predictor that was certified.
 
         A stochastic predictor draws new weights for each example; ``seed`` makes its draws repeatable.
         """
+        import numpy as np
+        from torch import Tensor
+
         X = np.ascontiguousarray(x.detach().cpu().numpy() if isinstance(x, Tensor) else x, dtype=np.float32)
-        shape = tuple(self.record["data"]["input_shape"])
+        shape, settings = self.record.data.input_shape, self.record.settings
         if X.shape[1:] != shape or not len(X):
             raise TrueriskError(f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}.")
-        settings = Settings.from_record(self.record["settings"])
         draw_seed = secrets.randbits(63) if seed is None else seed
-        return find_method(settings.method).predict(settings, self.frozen, X, draw_seed)
+        return settings.method.predict(settings, self.frozen, X, draw_seed)
 
     def save(self, folder: str | Path) -> Path:
         """Write weights, split and ``certificate.json`` (last, so that a certificate is never half there).
@@ -115,32 +125,27 @@ class Certificate:
             if (folder / OTHERS / name / CERTIFICATE).is_file():
                 shutil.rmtree(folder / OTHERS / name)
         for other in self.others:
-            other.save(folder / OTHERS / other.record["method"])
+            other.save(folder / OTHERS / other.record.settings.method.name)
         for name, content in self.frozen.files.items():
             write_atomically(folder / name, content)
-        write_atomically(folder / CERTIFICATE, to_json(self.record))
+        write_atomically(folder / CERTIFICATE, as_text(self.to_json()))
         return folder / CERTIFICATE
 
     @classmethod
     def load(cls, folder: str | Path, model: object = None) -> Certificate:
         """Read a saved certificate and check its files' hashes; ``verify`` is what checks its numbers."""
+        from truerisk.certificates.checking.opening import stored_architecture
+        from truerisk.certificates.checking.reading import read_record
+        from truerisk.certificates.files import decode, read_files
+        from truerisk.certificates.frozen import Frozen, digest
+
         record = read_record(folder)
-        settings = settings_of(record)
-        files = read_files(Path(folder), record["files"])
-        size = sum(map(len, files.values()))
-        evidence = decode(files, stored_architecture(record, model, size).template())
-        origins = find_method(settings.method).origins(settings)
-        seed = digest(settings, record["data"]["sha256"], record["files"], origins)
-        return cls(record, Frozen(evidence, files, seed))
+        files = read_files(Path(folder), record.files)
+        arch = stored_architecture(record, model, sum(map(len, files.values())))
+        seed = digest(record.settings, record.data.sha256, record.files)
+        return cls(record, Frozen(decode(files, arch.template()), files, seed))
 
 
-def complete(record: dict[str, Any], settings: Settings, frozen: Frozen) -> dict[str, Any]:
-    """Add what is not derived from data: settings, hashes of files, versions."""
-    extra = {
-        "model": {"name": settings.model, "kind": settings.model_kind},
-        "settings": settings.record(),
-        "files": hashes(frozen.files),
-        "software": software(),
-        "version": __version__,
-    }
-    return {"format": FORMAT, **record, **extra}
+def as_text(json: dict[str, Any]) -> bytes:
+    """Stable, readable JSON without NaN or infinity."""
+    return (dumps(json, indent=2, allow_nan=False) + "\n").encode()

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+from truerisk.certificates.request import Fit, Request
+from truerisk.names import CPU
 
-from truerisk.certificates.certificate import Certificate
-from truerisk.certificates.draws import Draws
-from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.fresh import leave_out
-from truerisk.certificates.methods import METHODS
-from truerisk.certificates.methods.base import DETERMINISTIC
-from truerisk.certificates.methods.disagreement import settle_inputs
-from truerisk.certificates.record import spend
-from truerisk.certificates.settings import HOLD_OUT, Settings, check_seed
-from truerisk.certificates.together import Request, choose, finish, run
-from truerisk.certificates.trainer import Fit
-from truerisk.data import Data, load, load_inputs
-from truerisk.errors import TrueriskError
-from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights
-from truerisk.threads import check_threads, threads_for
-from truerisk.training.device import CPU, training_on
+if TYPE_CHECKING:
+    from torch import Tensor
 
-Weights = str | Path | Mapping[str, Tensor]
+    from truerisk.certificates.certificate import Certificate
+    from truerisk.certificates.methods import Method
 
 
 def certify(
@@ -36,12 +23,12 @@ def certify(
     delta: float = 0.05,
     seed: int = 0,
     *,
-    method: str | None = None,
+    method: str | Method | None = None,
     predictor: str | None = None,
     fit: Fit | None = None,
     fresh: object = None,
     trained_on: object = None,
-    weights: Weights | None = None,
+    weights: str | Path | Mapping[str, Tensor] | None = None,
     unlabelled: object = None,
     tried: int | None = None,
     objective: str = "tempered",
@@ -65,8 +52,9 @@ def certify(
 
     * ``prior="split:0.5"`` (the usual one): half of the examples train the prior, the other half certify.
       ``"zero"`` or ``"init"``: data-free, all examples certify.
-    * ``method``: a name, or "all" for the best of all that apply (delta is split among them); ``options`` are the
-      method's. ``predictor``: only methods for this kind of predictor, "stochastic", "single-draw" or "deterministic".
+    * ``method``: a name with its ``options``; or an object, such as ``Progressive(blocks=8)`` of
+      ``truerisk.certificates.methods``; or "all" for the best of all that apply (delta is split among them).
+      ``predictor``: only methods for this kind of predictor, "stochastic", "single-draw" or "deterministic".
     * ``fit(module, dataset)``: your own training, for the prior and for the hold-out floor.
     * ``fresh=data``: certify the module as it is (or with ``weights``, a file or a state dict) on data it never saw.
       ``trained_on`` (indices or data) is checked for overlap.
@@ -90,88 +78,34 @@ def certify(
     >>> cert.empirical_risk < cert.risk_bound <= 1
     True
     """
-    check_seed(seed)
-    threads = None if threads is None else check_threads(threads)
-    draws = Draws.of(repeats_are_draws, ids, trained_on_ids)
-    if fresh is not None:
-        _refuse_beside_fresh(data, unlabelled, method, predictor)
-        return _certify_fresh(
-            build, load(fresh, data_dir), weights, trained_on, delta, seed, tried, threads, data_dir, draws
-        )
-    if trained_on is not None:
-        raise TrueriskError("trained_on says what fresh examples must not overlap: give fresh data too (--fresh).")
-    if unlabelled is None and draws.recorded()["row_ids"]:
-        raise TrueriskError("ids are of rows that the network never saw: give --fresh or --unlabelled with --ids.")
-    loaded = load("digits" if data is None else data, data_dir)
-    arch = architecture(build, loaded.input_shape, loaded.classes, trust_factory=trust_factory)
-    trained = weights is not None or unlabelled is not None
-    trained = trained or (method in METHODS and METHODS[method].needs_weights and arch.kind == MODULE)
-    if trained:
-        if weights is None and arch.kind != MODULE:
-            raise TrueriskError("unlabelled inputs are for a network that is already trained: give --weights FILE too.")
-        module = check_network(_trained_module(arch, weights), loaded.X, loaded.classes)
-        arch = replace(arch, given=module)
-    inputs = None if unlabelled is None else load_inputs(unlabelled, data_dir)[0]
     request = Request(
-        data=loaded,
-        arch=arch,
+        model=build,
+        data=data,
         prior=prior,
         delta=delta,
         seed=seed,
+        method=method,
+        predictor=predictor,
+        fit=fit,
+        fresh=fresh,
+        trained_on=trained_on,
+        weights=weights,
+        unlabelled=unlabelled,
         tried=tried,
         objective=objective,
         epochs=epochs,
+        lr=lr,
         prior_std=prior_std,
         trust_factory=trust_factory,
+        repeats_are_draws=repeats_are_draws,
+        ids=ids,
+        trained_on_ids=trained_on_ids,
         options=options or {},
-        fit=fit,
-        trained=trained,
-        unlabelled=inputs,
-        lr=lr,
-        threads=threads or threads_for(arch.template(), loaded.X),
-        draws=draws if inputs is None else settle_inputs(inputs, loaded, draws),
+        device=device,
+        threads=threads,
+        data_dir=data_dir,
+        work=None if work is None else Path(work),
     )
-    choices = choose(request, method, predictor)
-    with training_on(device):
-        return run(request, choices, Path(work) if work else None)
+    from truerisk.certificates.pipeline import run  # torch is needed from here on
 
-
-def _refuse_beside_fresh(data: object, unlabelled: object, method: str | None, predictor: str | None) -> None:
-    if data is not None:
-        raise TrueriskError("give either data (to train and certify) or fresh (to certify what is trained), not both.")
-    if unlabelled is not None:
-        raise TrueriskError("fresh examples have labels and need no unlabelled ones: give either of the two.")
-    if method not in (None, HOLD_OUT) or predictor not in (None, DETERMINISTIC):
-        raise TrueriskError(f"fresh examples certify a network as it is, by {HOLD_OUT}: leave out --method and --for.")
-
-
-def _certify_fresh(
-    build: object,
-    data: Data,
-    weights: Weights | None,
-    trained_on: object,
-    delta: float,
-    seed: int,
-    tried: int | None,
-    threads: int | None,
-    data_dir: str | Path | None,
-    draws: Draws,
-) -> Certificate:
-    """Clopper-Pearson on fresh data: exact, and as tight as anything that only counts errors."""
-    arch = architecture(build, data.input_shape, data.classes, trust_factory=True)
-    settings = Settings(HOLD_OUT, "none", float(delta), seed, 1 if tried is None else tried, arch.name, arch.kind)
-    spend(settings)
-    module = _trained_module(arch, weights)
-    parts, draws = leave_out(data, trained_on, data_dir, draws)
-    settings = replace(settings, threads=threads or threads_for(module, data.X), **draws.recorded())
-    network = check_network(module, data.X[parts.certify], data.classes)
-    return finish(settings, data, arch, Evidence(parts, {"network": network}))
-
-
-def _trained_module(arch: Architecture, weights: Weights | None) -> nn.Module:
-    if weights is None and arch.kind == BUILTIN:
-        raise TrueriskError("a built-in network has no trained weights of its own: give --weights FILE.")
-    module = arch.template()
-    if weights is not None:
-        load_weights(module, weights)
-    return module
+    return run(request)

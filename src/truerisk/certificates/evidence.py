@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-import numpy as np
-from torch import Tensor, nn
-
-from truerisk.certificates.settings import Settings, split_fraction
 from truerisk.data import Split, shuffle, split
-from truerisk.pacbayes import Gaussian
+from truerisk.errors import VerificationError
 from truerisk.seeds import derive
 
-SPLIT = "split"  # the name of its file
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor, nn
+
+    from truerisk.certificates.settings import Settings
+    from truerisk.pacbayes import Gaussian
+
 FLOOR_FRACTION = 0.8  # data-free priors: the floor's network trains on this share and is tested on the rest
 
 
@@ -26,38 +29,52 @@ class Evidence:
     """
 
     parts: Split
-    networks: dict[str, nn.Module]  # "network" is what the floor tests
-    gaussians: dict[str, Gaussian] = field(default_factory=dict)
-    arrays: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    networks: Mapping[str, nn.Module]  # "network" is what the floor tests
+    gaussians: Mapping[str, Gaussian] = field(default_factory=dict)
+    arrays: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
-    def having(self, entries: Mapping[str, nn.Module | Gaussian]) -> Evidence:
-        """The same evidence with other networks or Gaussians under these names."""
-        networks = {name: value for name, value in entries.items() if isinstance(value, nn.Module)}
-        gaussians = {name: value for name, value in entries.items() if isinstance(value, Gaussian)}
-        return replace(self, networks=self.networks | networks, gaussians=self.gaussians | gaussians)
+    def having(
+        self,
+        networks: Mapping[str, nn.Module] | None = None,
+        gaussians: Mapping[str, Gaussian] | None = None,
+        arrays: Mapping[str, Mapping[str, Tensor]] | None = None,
+    ) -> Evidence:
+        """The same evidence with other or more entries under these names."""
+        return replace(
+            self,
+            networks={**self.networks, **(networks or {})},
+            gaussians={**self.gaussians, **(gaussians or {})},
+            arrays={**self.arrays, **(arrays or {})},
+        )
 
     @property
     def network(self) -> nn.Module:
         """Deterministic: what hold-out certifies, and what the floor of a certificate tests."""
         return self.networks["network"]
 
-    @property
-    def prior(self) -> Gaussian | None:
-        return self.gaussians.get("prior")
+    def gaussian(self, name: str) -> Gaussian:
+        """The distribution of this name."""
+        if name not in self.gaussians:
+            raise VerificationError(f"the certificate's files have no entry {name!r}.")
+        return self.gaussians[name]
 
     @property
-    def posterior(self) -> Gaussian | None:
-        return self.gaussians.get("posterior")
+    def prior(self) -> Gaussian:
+        return self.gaussian("prior")
 
     @property
-    def log_scales(self) -> dict[str, Tensor] | None:
+    def posterior(self) -> Gaussian:
+        return self.gaussian("posterior")
+
+    @property
+    def log_scales(self) -> Mapping[str, Tensor] | None:
         """From the stored posterior back to the trained one; None where the network can't be followed."""
         return self.arrays.get("log_scales")
 
 
 def split_data(settings: Settings, n: int) -> Split:
     """The seeded split that the settings ask for; everything certifies where the prior is data-free."""
-    return split(n, split_fraction(settings.prior), derive(settings.seed, "split"))
+    return split(n, settings.prior.fraction, derive(settings.seed, "split"))
 
 
 def floor_split(settings: Settings, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,21 +15,18 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from truerisk.certificates.evidence import SPLIT, Evidence
+from truerisk.certificates.evidence import Evidence
+from truerisk.certificates.origins import SPLIT, SUFFIX
 from truerisk.data import Split
 from truerisk.errors import VerificationError
 from truerisk.nets.evaluate import identical
 from truerisk.pacbayes import Gaussian
 
-CERTIFICATE = "certificate.json"
-OTHERS = "others"  # the folder of certificates by other methods
-SUFFIX = ".safetensors"
-
 
 def encode(evidence: Evidence) -> dict[str, bytes]:
     """File name to content for all arrays of a certificate."""
     parts = {"prior": evidence.parts.prior, "certify": evidence.parts.certify}
-    arrays = {SPLIT: {name: torch.from_numpy(rows) for name, rows in parts.items()}}
+    arrays: dict[str, Mapping[str, Tensor]] = {SPLIT: {name: torch.from_numpy(rows) for name, rows in parts.items()}}
     arrays |= {name: all_numbers(network) for name, network in evidence.networks.items()}
     arrays |= {name: _gaussian_tensors(gaussian) for name, gaussian in evidence.gaussians.items()}
     arrays |= evidence.arrays
@@ -114,11 +109,6 @@ def _gap(a: Tensor, b: Tensor) -> float:
 
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def to_json(record: dict[str, Any]) -> bytes:
-    """Stable, readable JSON without NaN or infinity."""
-    return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _gaussian_tensors(gaussian: Gaussian) -> dict[str, Tensor]:

@@ -16,8 +16,8 @@ import numpy as np
 from torch import nn
 
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.files import SUFFIX, decode, encode, sha256
-from truerisk.certificates.origins import DERIVED, File
+from truerisk.certificates.files import decode, encode, sha256
+from truerisk.certificates.origins import DERIVED, SUFFIX
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
 from truerisk.errors import TrueriskError
@@ -43,23 +43,22 @@ class Frozen:
         return derive(self.digest, *purpose)
 
 
-def freeze(
-    settings: Settings, data: Data, arch: Architecture, evidence: Evidence, origins: Mapping[str, File]
-) -> Frozen:
+def freeze(settings: Settings, data: Data, arch: Architecture, evidence: Evidence) -> Frozen:
     """What is certified from here on; refused if the files would give other networks than training did."""
     files = encode(evidence)
     read = decode(files, arch.template())
     _refuse_lost_numbers(evidence, read, data.X[:ROWS])
-    return Frozen(read, files, digest(settings, data.sha256, hashes(files), origins))
+    return Frozen(read, files, digest(settings, data.sha256, hashes(files)))
 
 
-def digest(settings: Settings, data: str, files: Mapping[str, str], origins: Mapping[str, File]) -> int:
+def digest(settings: Settings, data: str, files: Mapping[str, str]) -> int:
     """SHA-256 over settings, data and files; ``data`` and ``files`` are hashes themselves.
 
     Files that ``verify`` derives itself are left out: bytes that nobody reads must not decide a draw.
     """
+    origins = settings.method.origins(settings)
     read = {name: files[name] for name in sorted(files) if origins[name.removesuffix(SUFFIX)].origin != DERIVED}
-    text = json.dumps([settings.record(), data, read], sort_keys=True, allow_nan=False)
+    text = json.dumps([settings.to_json(), data, read], sort_keys=True, allow_nan=False)
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
 
 

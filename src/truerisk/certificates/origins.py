@@ -25,3 +25,5 @@ class File:
 
 
 DERIVED, TRAINED, FREE, VOUCHED = Origin.DERIVED, Origin.TRAINED, Origin.FREE, Origin.VOUCHED
+SPLIT = "split"  # the file of the rows that train and the rows that certify
+SUFFIX = ".safetensors"  # of all files but certificate.json

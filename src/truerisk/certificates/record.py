@@ -1,74 +1,138 @@
-"""From evidence to the numbers and sentences of ``certificate.json``.
-
-``measure`` does the counting, ``assemble`` the arithmetic. Verification runs the same two on files and networks of its
-own, so there is one place where a bound is made.
-"""
+"""What a certificate says: typed, and as ``certificate.json`` has it."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from truerisk.bounds import clopper_pearson
-from truerisk.certificates import sentences
-from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import FLOOR, Facts
-from truerisk.certificates.frozen import Frozen, Seed
-from truerisk.certificates.ledger import Entry, ledger, paid
-from truerisk.certificates.methods import find_method
-from truerisk.certificates.settings import Settings
-from truerisk.data import Data
+from truerisk.certificates.counts import RescaledKL
+from truerisk.certificates.ledger import Entry
+from truerisk.certificates.schema import dump
+from truerisk.plan import DrawPlan
 
+if TYPE_CHECKING:
+    from truerisk.certificates.settings import Settings
+    from truerisk.data import Data
+
+FORMAT = 3
+WORDS = 2  # version of the wording. Sentences are for people: verify reads none that were worded by another version.
 LOSSES = ("zero-one",)  # what counts as wrong
-# What a method need not say: a certificate without a posterior has no KL and no draws.
-NOTHING = {"kl": None, "kl_unrescaled": None, "rescaling": None, "draws": None}
+D = TypeVar("D")
 
 
-def measure(settings: Settings, data: Data, frozen: Frozen, seed: Seed | None = None) -> Facts:
-    """Count all that the method counts; ``seed`` is for estimates, by default the one that follows from the files."""
-    return find_method(settings.method).measure(settings, data, frozen, seed or frozen.seed)
+@dataclass(frozen=True)
+class Part:
+    """A part of the bound, in words, and how much of the risk it is."""
+
+    part: str
+    value: float
 
 
-def spend(settings: Settings) -> list[Entry]:
-    """The ledger of these settings."""
-    return ledger(settings.delta, settings.tried, find_method(settings.method).events(settings), settings.methods)
+@dataclass(frozen=True)
+class Derivation:
+    """What follows from the counts by arithmetic alone. The parts add up to the bound."""
+
+    risk_bound: float
+    empirical_risk: float
+    empirical_risk_upper: float
+    breakdown: tuple[Part, ...]
+    kl: RescaledKL | None = None
+    draws: DrawPlan | None = None
+    details: tuple[Any, ...] = ()  # what only this method has: one frozen dataclass for each of ``Method.details``
+
+    def detail(self, kind: type[D]) -> D:
+        """The detail of this kind."""
+        return next(each for each in self.details if isinstance(each, kind))
 
 
-def assemble(settings: Settings, data: Data, evidence: Evidence, facts: Facts) -> dict[str, Any]:
-    """Every derived field of the certificate."""
-    method, entries, tested = find_method(settings.method), spend(settings), facts.counts[FLOOR]
-    own = paid(settings.delta, settings.tried)  # whoever compares configurations shares delta among their tests as well
-    record: dict[str, Any] = {
-        "method": settings.method,
-        "predictor": method.predictor,
-        "delta": settings.delta,
-        "n_certify": len(evidence.parts.certify),
-        "n_prior": len(evidence.parts.prior),
-        "losses": list(LOSSES),
-        "floor": clopper_pearson(tested.value, tested.trials, own),
-        "floor_detail": {"errors": tested.value, "n": tested.trials, "delta": own, "what": method.floor(settings)},
-        "counts": {name: count.value for name, count in facts.counts.items()},
-        "ledger": entries,
-        "data": {
-            "name": data.name,
-            "source": data.source,
-            "n": len(data),
-            "classes": data.classes,
-            "input_shape": list(data.input_shape),
-            "counts": data.counts.tolist(),
-            "sha256": data.sha256,
-        },
-        "seed": settings.seed,
-    }
-    record |= NOTHING | method.derive(settings, evidence, facts, entries)
-    record["assumptions"] = sentences.assumptions(settings, data, evidence.parts)
-    record["assumptions"] += method.assumptions(settings, evidence)
-    record["warnings"] = sentences.warnings(record, data, facts.duplicates, method.advice)
-    record["sentence"] = sentences.headline(record, method.subject(settings))
-    record["words"] = sentences.VERSION
-    return record
+@dataclass(frozen=True)
+class Floor:
+    """The hold-out baseline: a bound that one could have instead, from a plain test."""
+
+    bound: float
+    errors: int
+    n: int
+    delta: float
+    what: str  # was tested
 
 
-def after_tries(settings: Settings, evidence: Evidence, facts: Facts, tries: int) -> float:
-    """The bound if ``tries`` seeds, splits or draws had been tried: with every share of delta divided by that."""
-    entries: list[Entry] = [{**entry, "delta": entry["delta"] / tries} for entry in spend(settings)]
-    return float(find_method(settings.method).derive(settings, evidence, facts, entries)["risk_bound"])
+@dataclass(frozen=True)
+class DataCard:
+    """Which data a certificate is about."""
+
+    name: str
+    source: str | None  # what loads it again
+    n: int
+    classes: int
+    input_shape: tuple[int, ...]
+    counts: tuple[int, ...]  # of each class
+    sha256: str
+
+    @classmethod
+    def of(cls, data: Data) -> DataCard:
+        shape, counts = tuple(data.input_shape), tuple(data.counts.tolist())
+        return cls(data.name, data.source, len(data), data.classes, shape, counts, data.sha256)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One certificate in numbers and sentences; ``to_json`` is its file."""
+
+    settings: Settings
+    data: DataCard
+    n_certify: int
+    n_prior: int
+    counts: dict[str, int]
+    floor: Floor
+    ledger: list[Entry]
+    derivation: Derivation
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    sentence: str
+    files: dict[str, str]  # name to sha256
+    software: dict[str, str]
+    version: str
+    words: int = WORDS
+
+    def derived(self) -> dict[str, Any]:
+        """The fields that follow from data, files and settings: those that verify compares."""
+        found, floor, kl = self.derivation, self.floor, self.derivation.kl
+        details = {name: value for each in found.details for name, value in dump(each).items()}
+        return {
+            "method": self.settings.method.name,
+            "predictor": self.settings.method.predictor,
+            "delta": self.settings.delta,
+            "n_certify": self.n_certify,
+            "n_prior": self.n_prior,
+            "losses": list(LOSSES),
+            "floor": floor.bound,
+            "floor_detail": {"errors": floor.errors, "n": floor.n, "delta": floor.delta, "what": floor.what},
+            "counts": self.counts,
+            "ledger": self.ledger,
+            "data": dump(self.data),
+            "seed": self.settings.seed,
+            "kl": None if kl is None else kl.kl,
+            "kl_unrescaled": None if kl is None else kl.original,
+            "rescaling": None if kl is None else kl.columns(),
+            "draws": dump(found.draws),
+            "risk_bound": found.risk_bound,
+            "empirical_risk": found.empirical_risk,
+            "empirical_risk_upper": found.empirical_risk_upper,
+            **details,
+            "breakdown": dump(found.breakdown),
+            "assumptions": list(self.assumptions),
+            "warnings": list(self.warnings),
+            "sentence": self.sentence,
+            "words": self.words,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """All of ``certificate.json``."""
+        made = {
+            "model": {"name": self.settings.model, "kind": self.settings.model_kind},
+            "settings": self.settings.to_json(),
+            "files": self.files,
+            "software": self.software,
+            "version": self.version,
+        }
+        return {"format": FORMAT, **self.derived(), **made}

@@ -6,44 +6,51 @@ import json as json_module
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerisk import progress, words
 from truerisk.atomic import write_atomically
 from truerisk.cli import show
 from truerisk.errors import TrueriskError, VerificationError
 
+if TYPE_CHECKING:
+    from truerisk.certificates import Certificate
 
-def certify(model: str | None, data: str | None, out: Path, options: dict[str, Any], json: bool, quiet: bool) -> None:
-    """Certify, save, report, print."""
-    from truerisk.certificates import certify as make
+
+def certify(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
+    """Certify, save, report, print. ``asked``: the fields of a request."""
+    from truerisk.certificates.request import Request
 
     progress.enable(not quiet)
     if out.exists() and not out.is_dir():
         raise TrueriskError(f"--out {out} is a file; give a folder.")
     work = out / ".work"
+    request = Request(**asked, work=work)  # bad options end here, before anything is loaded
+
+    from truerisk.certificates.pipeline import run
+    from truerisk.certificates.story import tell
+
     try:
-        certificate = make(model, data, work=work, **options)
+        certificate = run(request)
     except KeyboardInterrupt:
         print("stopped; the same command goes on where it was.", file=sys.stderr)
         sys.exit(130)
     certificate.save(out)
     shutil.rmtree(work, ignore_errors=True)
-    others = [other.record for other in certificate.others]
-    report = _write_report(certificate.record, others, out)
+    report = _write_report(certificate, out)
     if json:
-        table = {"methods": certificate.table} if others else {}
-        print(json_module.dumps(certificate.record | table, allow_nan=False))
+        table = {"methods": certificate.table} if certificate.others else {}
+        print(json_module.dumps(certificate.to_json() | table, allow_nan=False))
     else:
-        show.certificate(certificate.record, others, out, report)
+        show.certificate(tell(certificate.record), [tell(each.record) for each in certificate.others], out, report)
 
 
-def _write_report(record: dict[str, Any], others: list[dict[str, Any]], out: Path) -> Path | None:
+def _write_report(certificate: Certificate, out: Path) -> Path | None:
     """The HTML page, or a note where the extra that draws it is not installed."""
     try:
         from truerisk.report import write_report
 
-        return write_report(record, out / "report.html", others)
+        return write_report(certificate.record, out / "report.html", [each.record for each in certificate.others])
     except TrueriskError as error:
         print(f"note: {error}", file=sys.stderr)
         return None

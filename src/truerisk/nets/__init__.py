@@ -1,6 +1,7 @@
 """Networks: the built-in ones, the user's own, and the checks that make them certifiable."""
 
-from truerisk.nets.architecture import BUILTIN, FACTORY, MODULE, Architecture, architecture
+from truerisk.names import BUILTIN, FACTORY, MODULE
+from truerisk.nets.architecture import Architecture, architecture
 from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
 from truerisk.nets.classics import CLASSICS, classic, small_alexnet, small_inception

@@ -16,13 +16,12 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
+from truerisk.names import BUILTIN, FACTORY, MODULE
 from truerisk.nets.builtin import KINDS, builtin, default_name
 from truerisk.nets.hidden import hidden_numbers, replaced_forwards
 from truerisk.nets.learnt import ignores_seed, numbers_of
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.seeds import derive, seeded_globals
-
-BUILTIN, FACTORY, MODULE = "built-in", "factory", "module"
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ from truerisk.pacbayes.gaussian import Gaussian, in_float32
 from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.layer_scales import best_layer_scales, layer_groups, with_layer_scales
 from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
-from truerisk.pacbayes.monte_carlo import DrawPlan, GibbsEstimate, draw_predictions, gibbs_risk, plan_draws
+from truerisk.pacbayes.monte_carlo import GibbsEstimate, draw_predictions, gibbs_risk, plan_draws
 from truerisk.pacbayes.objectives import OBJECTIVES
 from truerisk.pacbayes.posterior import train_posterior
 from truerisk.pacbayes.priors import fan_in_std
 from truerisk.pacbayes.scale import tuned_scale
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
 from truerisk.pacbayes.tightening import Tightened, tighten
+from truerisk.plan import DrawPlan
 
 __all__ = [
     "OBJECTIVES",

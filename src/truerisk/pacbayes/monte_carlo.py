@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from truerisk.nets import wrong_and_close
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.stochastic import Normal, NotPerExample, StochasticNetwork
+from truerisk.plan import DrawPlan
 
 # How many draws a certificate makes follows from these. They belong to its format: verify plans the same draws.
 TRIALS = 1_000_000  # enough that Monte Carlo costs a certificate almost nothing
@@ -34,22 +35,6 @@ PRODUCTS = 30_000_000_000  # multiplications by weights that it may take (a few 
 NETWORKS = 20_000  # whole networks that it may draw, one after the other (some 30 s)
 CHUNK_NUMBERS = 4_000_000  # drawn numbers held in memory at once
 CHUNK_ROWS = 8_000
-
-
-@dataclass(frozen=True)
-class DrawPlan:
-    """How the draws are made; part of the certificate, fixed before the first draw."""
-
-    n: int
-    groups: int
-    size: int  # examples that share one drawn network; 1 is best
-    passes: int
-    chunk: int  # rows computed at once: it says which drawn number goes where
-    precision: str
-    layered: bool  # drawn layer by layer (StochasticNetwork) or as whole networks
-
-    def record(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from truerisk.certificates.story import Story
 from truerisk.report.extra import extra
-from truerisk.words import bound_percent, shares
+from truerisk.words import shares
 
 # The page's style sheet replaces these fills by its own, for light and for dark paper; alone they suit both.
 PARTS = ("#3b76b0", "#b7791f", "#3f8f8a", "#c2543f")
@@ -36,35 +37,35 @@ AXES = {
 }
 
 
-def segments(record: dict[str, Any]) -> list[dict[str, Any]]:
+def segments(story: Story) -> list[dict[str, Any]]:
     """The parts of the bound in order, each from where the last one ends; the last one ends at the bound."""
-    labels = shares([entry["value"] for entry in record["breakdown"]], record["risk_bound"])
+    labels = shares([value for _, value in story.parts], story.certificate.quantity.value)
     rows: list[dict[str, Any]] = []
     end = 0.0
-    for i, (entry, label) in enumerate(zip(record["breakdown"], labels, strict=True)):
-        start, end = end, end + max(entry["value"], 0.0)
-        colour = KNOWN.get(entry["part"], i % len(PARTS))
+    for i, ((part, value), label) in enumerate(zip(story.parts, labels, strict=True)):
+        start, end = end, end + max(value, 0.0)
+        colour = KNOWN.get(part, i % len(PARTS))
         if rows and rows[-1]["colour"] == colour:  # neighbours must differ
             colour = (colour + 1) % len(PARTS)
-        row = {"part": entry["part"], "start": start, "end": end, "label": label}
+        row = {"part": part, "start": start, "end": end, "label": label}
         rows.append({**row, "colour": colour, "fill": PARTS[colour]})
     return rows
 
 
-def bound_figure(record: dict[str, Any], width: int) -> str:
+def bound_figure(story: Story, width: int) -> str:
     """An SVG element ``width`` pixels wide: a stacked bar for the bound, a bar for the floor."""
     alt = extra("altair")
     extra("vl_convert")
-    parts = segments(record)
-    top = min(1.0, HEADROOM * max(parts[-1]["end"], record["floor"]))
+    parts, beside = segments(story), story.floor.quantity
+    top = min(1.0, HEADROOM * max(parts[-1]["end"], beside.value))
     height = 2 * (TITLE_HEIGHT + BAR_HEIGHT) + GAP + GAP // 2
     second = TITLE_HEIGHT + BAR_HEIGHT + GAP
-    floor = {"start": 0.0, "end": record["floor"], "label": "", "fill": FLOOR}
+    floor = {"start": 0.0, "end": beside.value, "label": "", "fill": FLOOR}
     bars = [{**row, "y": TITLE_HEIGHT} for row in parts] + [{**floor, "y": second + TITLE_HEIGHT}]
     bars = [{**row, "bottom": row["y"] + BAR_HEIGHT, "middle": (row["start"] + row["end"]) / 2} for row in bars]
     titles = [
-        {"text": f"certificate: {bound_percent(record['risk_bound'])}", "y": 0},
-        {"text": f"floor: {bound_percent(record['floor'])}", "y": second},
+        {"text": f"certificate: {story.certificate.quantity.percent}", "y": 0},
+        {"text": f"floor: {beside.percent}", "y": second},
     ]
     axis = alt.Axis(
         title="risk",

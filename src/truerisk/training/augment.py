@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
+from truerisk.plan import augmentations
 from truerisk.seeds import derive
 
 
@@ -60,7 +61,7 @@ class Augment:
     """
 
     def __init__(self, text: str, n: int = 0, seed: int = 0) -> None:
-        self.steps = [self._read(text, part) for part in text.split(",") if text]
+        self.steps = augmentations(text)
         self.mirrored = torch.rand(n, generator=torch.Generator().manual_seed(derive(seed, "flip"))) < 0.5
         self.odd = False
 
@@ -76,18 +77,6 @@ class Augment:
             else:
                 images = shift(images, int(amount)) if kind == "shift" else rotate(images, amount)
         return images
-
-    @staticmethod
-    def _read(text: str, part: str) -> tuple[str, float]:
-        kind, colon, amount = part.partition(":")
-        if kind == "flip" and not colon:
-            return kind, 0.0
-        if kind in ("shift", "rotate") and amount.isdecimal() and int(amount) > 0:
-            return kind, float(amount)
-        raise TrueriskError(
-            f"the augmentation {text!r} is not readable; join by commas any of rotate:DEGREES, shift:PIXELS and flip, "
-            "with whole numbers."
-        )
 
 
 def centre_crop(images: Tensor, size: int) -> Tensor:

@@ -9,9 +9,8 @@ from contextvars import ContextVar
 import torch
 
 from truerisk.errors import TrueriskError
+from truerisk.names import CPU, CUDA, DEVICES
 
-CPU, CUDA, AUTO = "cpu", "cuda", "auto"
-DEVICES = (AUTO, CPU, CUDA)
 _chosen: ContextVar[str] = ContextVar("device", default=CPU)
 
 

@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from truerisk.data import Data
+from truerisk.plan import Plan
 from truerisk.training.augment import Augment
 from truerisk.training.checkpoint import Checkpoint
 from truerisk.training.device import device
 from truerisk.training.loop import History, run
-from truerisk.training.plan import Plan
 
 
 def fit(

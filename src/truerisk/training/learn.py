@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from truerisk.data import Data
 from truerisk.nets import count_errors
+from truerisk.plan import Plan
 from truerisk.training.loop import DivergedError, run
-from truerisk.training.plan import Plan
 
 
 @dataclass

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from truerisk import progress
 from truerisk.errors import TrueriskError
+from truerisk.plan import Plan
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training.checkpoint import Checkpoint
-from truerisk.training.plan import Plan
 
 
 class DivergedError(TrueriskError):

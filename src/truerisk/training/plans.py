@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from truerisk.training.plan import Plan
+from truerisk.plan import Plan
 from truerisk.training.recipes import RECIPES, recipe
 
 if TYPE_CHECKING:

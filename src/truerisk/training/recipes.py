@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from truerisk.errors import TrueriskError
-from truerisk.training.plan import Plan
+from truerisk.plan import Plan
 
 _SGD = Plan(
     batch_size=250, optimizer="sgd", nesterov=True, momentum=0.9, weight_decay=1e-3, schedule="triangle", lr=0.4

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from truerisk.certificates import sentences
-from truerisk.certificates.checking.reading import UNCHECKED
-from truerisk.certificates.facts import Count, Facts
+from truerisk.certificates.counts import Count, Counts
+from truerisk.certificates.record import WORDS as VERSION
+from truerisk.certificates.record import Record
 from truerisk.errors import VerificationError
 
 LEVEL = 1e-6  # the probability with which an honest count of draws is called contradicted
@@ -24,24 +24,22 @@ WORDS = ("what", "event", "part", "note")
 EXACT = ("delta", "ledger", "floor_detail")  # decimal arithmetic on the settings: the same on every machine
 
 
-def claimed_counts(record: Mapping[str, Any], facts: Facts) -> dict[str, int]:
-    """The counts of the certificate: integers with the right names, each between 0 and its trials."""
-    counts = record.get("counts")
-    if not isinstance(counts, dict) or counts.keys() != facts.counts.keys():
+def check_counts(claimed: Mapping[str, int], mine: Counts) -> None:
+    """Refuse counts that are not those of the method, or that don't lie between 0 and their trials."""
+    if claimed.keys() != mine.items.keys():
         raise VerificationError("certificate.json does not hold the counts that its method makes.")
-    for name, value in counts.items():
-        if type(value) is not int or not 0 <= value <= facts.counts[name].trials:
+    for name, value in claimed.items():
+        if not 0 <= value <= mine[name].trials:
             raise VerificationError(
-                f"certificate.json claims {str(value)[:40]} for the count {name!r}, which must be an integer from 0 to "
-                f"{facts.counts[name].trials:,}."
+                f"certificate.json claims {value} for the count {name!r}, which must be an integer from 0 to "
+                f"{mine[name].trials:,}."
             )
-    return counts
 
 
-def unlike(facts: Facts, claimed: Mapping[str, int]) -> Iterator[str]:
+def unlike(counts: Counts, claimed: Mapping[str, int]) -> Iterator[str]:
     """A sentence for every claimed count that the counts made here contradict."""
-    drawn = sum(count.drawn for count in facts.counts.values())
-    for name, mine in facts.counts.items():
+    drawn = sum(count.drawn for count in counts.items.values())
+    for name, mine in counts.items.items():
         if mine.drawn and contradicts(mine, claimed[name], LEVEL / drawn):
             yield (
                 f"new draws give {mine.value:,} ({name}), not the {claimed[name]:,} that are claimed; chance explains "
@@ -76,21 +74,14 @@ def explained_by_rounding(mine: Count) -> int:
     return min(mine.near_ties, 3 + mine.trials // 1000)
 
 
-def unknown_fields(record: Mapping[str, Any], derived: Mapping[str, Any]) -> list[str]:
-    """Fields of the certificate that no method writes."""
-    return sorted(record.keys() - derived.keys() - set(UNCHECKED) - {"format", "model", "settings", "files"})
-
-
-def first_difference(record: Mapping[str, Any], derived: Mapping[str, Any]) -> str | None:
+def first_difference(claimed: Record, mine: Record) -> str | None:
     """The first field whose claimed value does not follow, with the right one; None where all do."""
-    if type(record.get("words")) is not int or record["words"] < 1:
+    if claimed.words < 1:
         return "words must be the integer that says which version worded the sentences"
-    words = record["words"] == sentences.VERSION
-    for name, value in derived.items():
-        if name not in record:
-            return f"certificate.json has no field {name!r}"
+    words, theirs = claimed.words == VERSION, claimed.derived()
+    for name, value in mine.derived().items():
         skip = name == "words" or (name in TEXTS and not words)
-        if not skip and differs(record[name], value, words, exact=name in EXACT):
+        if not skip and differs(theirs[name], value, words, exact=name in EXACT):
             return f"{name} does not follow from the files: {_short(value)} is right"
     return None
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from truerisk.certificates.checking.reading import read_record, settings_of, stored_architecture
+from truerisk.certificates.certificate import CERTIFICATE, OTHERS
+from truerisk.certificates.charge import tried_before
+from truerisk.certificates.checking.reading import read_record
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.files import CERTIFICATE, OTHERS, decode, encode, read_files, refuse_other_forms
-from truerisk.certificates.methods import Method, find_method
-from truerisk.certificates.priors import random_weights
-from truerisk.certificates.record import spend
-from truerisk.certificates.settings import Settings, tried_before
+from truerisk.certificates.files import decode, encode, read_files, refuse_other_forms
+from truerisk.certificates.record import Record
+from truerisk.certificates.settings import Settings
+from truerisk.certificates.story import SAFE_SOURCES
+from truerisk.certificates.workshop.priors import random_weights
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import BUILTIN, Architecture
-
-# Names that may be loaded because a certificate says so: they read known files or generate, nothing else.
-SAFE_SOURCES = ("digits", "mnist1d", "mnist", "fashion-mnist", "cifar-10")
+from truerisk.nets import BUILTIN, Architecture, architecture, builtin
 
 
 @dataclass
@@ -37,49 +35,86 @@ class Verification:
 
 @dataclass(frozen=True)
 class Case:
-    """One certificate under verification. Nothing but settings, hashes and the last comparison reads ``claims``."""
+    """One certificate under verification. Nothing but settings, hashes and the last comparison reads ``claimed``."""
 
-    claims: Mapping[str, Any]
-    settings: Settings
-    method: Method
+    claimed: Record
     data: Data
     arch: Architecture
     stored: Evidence
+    files: Mapping[str, bytes]  # the stored evidence as ``encode`` writes it
     result: Verification
+
+    @property
+    def settings(self) -> Settings:
+        return self.claimed.settings
 
 
 def open_case(folder: Path, data: object, model: object, data_dir: str | Path | None) -> Case:
     """Read everything; refuse what does not fit together."""
-    claims, result = read_record(folder), Verification()
-    files = read_files(folder, claims["files"])
+    claimed, result = read_record(folder), Verification()
+    settings = claimed.settings
+    files = read_files(folder, claimed.files)
     result.checked.append(f"{len(files)} files have the hashes that the certificate names")
-    loaded = _data(claims, data, data_dir)
+    loaded = _data(claimed, data, data_dir)
     result.checked.append(f"the data is the one that was certified ({len(loaded):,} examples)")
-    if (claims["data"]["input_shape"], claims["data"]["classes"]) != (list(loaded.input_shape), loaded.classes):
+    if (claimed.data.input_shape, claimed.data.classes) != (tuple(loaded.input_shape), loaded.classes):
         raise VerificationError(
             "the certificate states another shape of inputs or number of classes than the data has."
         )
-    settings = settings_of(claims)
     result.delta = settings.delta
-    arch, stored = _network(claims, model, files, settings.trust_factory or settings.prior == "none")
+    arch, stored, again = _network(claimed, model, files)
     _check_delta(folder, settings, loaded, arch)
-    method = find_method(settings.method)
     _check_random(settings, arch, stored)
-    return Case(claims, settings, method, loaded, arch, stored, result)
+    return Case(claimed, loaded, arch, stored, again, result)
+
+
+def stored_architecture(record: Record, model: object, size: int, *, trust_factory: bool = True) -> Architecture:
+    """The architecture a certificate speaks of. Code that only the certificate names is never imported.
+
+    Unless ``trust_factory`` says otherwise, a factory whose weights may have been learnt is refused as in ``certify``.
+    ``size``: bytes in all files. A built-in network that does not fit into them is refused before it is built.
+    """
+    shape, classes, settings = list(record.data.input_shape), record.data.classes, record.settings
+    if model is not None:
+        return architecture(model, shape, classes, trust_factory=trust_factory)
+    if settings.model_kind != BUILTIN:
+        raise TrueriskError(
+            f"the certificate is about your own model {settings.model}; give it again (--model file.py:factory), "
+            "because code that only a certificate names is never run."
+        )
+    _refuse_huge(settings.model, shape, classes, size)
+    return architecture(settings.model, shape, classes)
+
+
+def _refuse_huge(name: str, shape: list[int], classes: int, size: int) -> None:
+    """Refuse what is not a built-in name, and networks with more weights than the files can hold."""
+    import torch
+
+    try:
+        with torch.device("meta"):
+            weights = sum(p.numel() for p in builtin(name, shape, classes).parameters())
+    except (RuntimeError, TypeError, OverflowError) as error:
+        raise VerificationError(
+            f"the network {name[:100]} can't be built ({' '.join(str(error).split())[:200]})."
+        ) from error
+    if 4 * weights > size:
+        raise VerificationError(f"the network {name[:100]} has more weights than the certificate's files hold.")
 
 
 def _network(
-    claims: dict[str, Any], model: object, files: dict[str, bytes], trust: bool
-) -> tuple[Architecture, Evidence]:
-    arch = None
+    claimed: Record, model: object, files: dict[str, bytes]
+) -> tuple[Architecture, Evidence, dict[str, bytes]]:
+    arch, settings = None, claimed.settings
+    trust = settings.trust_factory or settings.prior.trained
     try:
-        arch = stored_architecture(claims, model, sum(map(len, files.values())), trust_factory=trust)
+        arch = stored_architecture(claimed, model, sum(map(len, files.values())), trust_factory=trust)
         stored = decode(files, arch.template())
-        refuse_other_forms(files, encode(stored))
-        return arch, stored
+        again = encode(stored)
+        refuse_other_forms(files, again)
+        return arch, stored, again
     except TrueriskError as error:
         # Without a model of the user's, a missing --model is the user's slip; all else is the certificate's.
-        if arch is None and model is None and claims["model"].get("kind") != BUILTIN:
+        if arch is None and model is None and settings.model_kind != BUILTIN:
             raise
         raise VerificationError(f"the stored network does not hold: {error}") from error
 
@@ -87,7 +122,7 @@ def _network(
 def _check_delta(folder: Path, settings: Settings, data: Data, arch: Architecture) -> None:
     """The ledger must pay for everything that was compared on this data, by this user or before."""
     try:
-        spend(settings)
+        settings.ledger  # noqa: B018  refuses what can't be shared
     except TrueriskError as error:
         raise VerificationError(str(error)) from error
     if settings.model_kind != arch.kind:
@@ -95,8 +130,7 @@ def _check_delta(folder: Path, settings: Settings, data: Data, arch: Architectur
             f"the certificate says that its network came as a {settings.model_kind}, but this one is a {arch.kind}; "
             "give the model that was certified."
         )
-    owed = 1 if settings.prior == "none" else tried_before(arch, data, settings.prior, settings.seed)
-    if settings.tried < owed:
+    if settings.tried < tried_before(arch, data, settings.prior, settings.seed):
         raise VerificationError("the ledger does not pay for the configurations that were compared on this data.")
     beside = len(list(folder.glob(f"{OTHERS}/*/{CERTIFICATE}")))
     if settings.methods < 1 + beside:
@@ -115,20 +149,17 @@ def _check_random(settings: Settings, arch: Architecture, stored: Evidence) -> N
             raise VerificationError(f"the {name} is over other weights than those that the settings leave to chance.")
 
 
-def _data(claims: dict[str, Any], data: object, data_dir: str | Path | None) -> Data:
-    claimed, given = claims["data"], data is not None
+def _data(record: Record, data: object, data_dir: str | Path | None) -> Data:
+    claimed, given = record.data, data is not None
     if not given:
-        source = str(claimed.get("source"))
-        if source.removesuffix(":test") not in SAFE_SOURCES:
-            raise TrueriskError(
-                f"the certificate is about your own data ({claimed.get('name')}); give it again (--data)."
-            )
-        data = source
+        if str(claimed.source).removesuffix(":test") not in SAFE_SOURCES:
+            raise TrueriskError(f"the certificate is about your own data ({claimed.name}); give it again (--data).")
+        data = claimed.source
     loaded = load(data, data_dir)
-    if loaded.sha256 != claimed.get("sha256"):
+    if loaded.sha256 != claimed.sha256:
         raise VerificationError(
             f"{loaded.name} is not the data that was certified (its sha256 differs); give the same data."
         )
     if given:  # other names for the same numbers are fine: the hash decides
-        return replace(loaded, name=str(claimed.get("name")), source=claimed.get("source"))
+        return replace(loaded, name=claimed.name, source=claimed.source)
     return loaded

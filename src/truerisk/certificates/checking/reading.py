@@ -1,110 +1,186 @@
-"""Read what a certificate claims. Whoever wrote the file may be a forger: nothing in it is run or believed."""
+"""Read what a certificate claims. Whoever wrote the file may be a forger: nothing in it is run or believed.
+
+This is the only place that turns JSON into a ``Record``: strictly, every field with its very type, and no other field.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from truerisk.certificates.evidence import SPLIT
-from truerisk.certificates.files import CERTIFICATE, SUFFIX
+from truerisk.certificates.certificate import CERTIFICATE
+from truerisk.certificates.counts import RescaledKL
+from truerisk.certificates.ledger import Entry
 from truerisk.certificates.methods import find_method
-from truerisk.certificates.settings import Settings
+from truerisk.certificates.origins import SPLIT, SUFFIX
+from truerisk.certificates.record import FORMAT, DataCard, Derivation, Floor, Part, Record
+from truerisk.certificates.schema import read, value_of
+from truerisk.certificates.settings import Settings, check_prior_std
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import BUILTIN, Architecture, architecture, builtin
+from truerisk.plan import DrawPlan
 
-FORMAT = 3
-OBJECTS = ("settings", "files", "data", "model", "software")
-# Fields that say how a certificate was made. Nothing follows from them, so nothing can contradict them.
-UNCHECKED = ("software", "version")
+LEAST = {"seed": 0, "tried": 1, "methods": 1, "threads": 1, "repeats": 0}  # of the whole numbers in settings
 
 
-def read_record(folder: str | Path) -> dict[str, Any]:
-    """``certificate.json`` as a dictionary with the fields that every certificate has."""
+def read_record(folder: str | Path) -> Record:
+    """``certificate.json`` as a typed record; a VerificationError where it is none that this version writes."""
     path = Path(folder) / CERTIFICATE
     if not path.is_file():
         raise TrueriskError(f"there is no {CERTIFICATE} in {folder}; give the folder that certify wrote.")
+    claims = _claims(path)
     try:
-        record = json.loads(path.read_bytes(), object_pairs_hook=_object, parse_constant=_constant)
-    except (ValueError, RecursionError) as error:
-        raise VerificationError(f"{path} is not JSON that has one reading ({error}).") from error
-    if not isinstance(record, dict) or type(record.get("format")) is not int:
-        raise VerificationError(f"{path} is not a truerisk certificate.")
-    if record["format"] != FORMAT:
-        raise VerificationError(
-            f"{path} has format {record['format']}, but this version of truerisk reads format {FORMAT}; certify again."
-        )
-    missing = [name for name in OBJECTS if not isinstance(record.get(name), dict)]
-    if missing:
-        raise VerificationError(f"{path} has no field {', '.join(missing)}.")
-    _check_shapes(record, path)
+        record = _record(_Fields(claims))
+    except VerificationError:
+        raise
+    except TrueriskError as error:
+        raise VerificationError(str(error)) from error
+    _refuse_other_fields(claims, record)
     return record
 
 
-def settings_of(record: dict[str, Any]) -> Settings:
-    """The settings of a certificate, of a method that is known and takes them, with the files that go with them."""
-    try:
-        settings = Settings.from_record(record["settings"])
-        method = find_method(settings.method)
-        method.refuse(settings)
-        origins = method.origins(settings)
-    except TrueriskError as error:
-        raise VerificationError(str(error)) from error
-    needed = {name for name, file in origins.items() if not file.optional}
-    given = {name.removesuffix(SUFFIX) for name in record["files"]}
-    fits = all(name.endswith(SUFFIX) for name in record["files"]) and needed <= given <= origins.keys()
-    if not fits or record["model"] != {"name": settings.model, "kind": settings.model_kind}:
-        raise VerificationError("the certificate's model or list of files does not fit its settings.")
+def settings_from(claims: Mapping[str, Any]) -> Settings:
+    """The settings of a certificate: of a method that is known and takes them."""
+    name, options = claims.get("method"), claims.get("options")
+    if not isinstance(name, str) or not isinstance(options, dict):
+        raise TrueriskError("the settings of the certificate name no method with its options.")
+    method = find_method(name).of(options)
+    rest = {name: value for name, value in claims.items() if name not in ("method", "options")}
+    settings = read(Settings, rest, "the settings of the certificate", method=method)
+    wrong = [name for name, least in LEAST.items() if getattr(settings, name) < least]
+    if wrong:
+        raise TrueriskError(f"the settings of the certificate are not readable ({', '.join(wrong)}).")
+    vouched = settings.repeats_are_draws or (settings.row_ids and settings.repeats)
+    if bool(settings.repeats) != bool(vouched):
+        raise TrueriskError("the settings of the certificate speak of equal rows that nobody vouches for.")
+    if settings.prior.data_free and settings.prior_std is None:
+        raise TrueriskError("the settings of the certificate have a data-free prior without a width.")
+    check_prior_std(settings.prior_std)
+    method.refuse(settings.prior, settings.given)
     return settings
 
 
-def stored_architecture(
-    record: dict[str, Any], model: object, size: int, *, trust_factory: bool = True
-) -> Architecture:
-    """The architecture a certificate speaks of. Code that only the certificate names is never imported.
-
-    Unless ``trust_factory`` says otherwise, a factory whose weights may have been learnt is refused as in ``certify``.
-    ``size``: bytes in all files. A built-in network that does not fit into them is refused before it is built.
-    """
-    shape, classes = record["data"]["input_shape"], record["data"]["classes"]
-    if model is not None:
-        return architecture(model, shape, classes, trust_factory=trust_factory)
-    name, kind = str(record["model"].get("name")), record["model"].get("kind")
-    if kind != BUILTIN:
-        raise TrueriskError(
-            f"the certificate is about your own model {name}; give it again (--model file.py:factory), because "
-            "code that only a certificate names is never run."
-        )
-    _refuse_huge(name, shape, classes, size)
-    return architecture(name, shape, classes)
-
-
-def _refuse_huge(name: str, shape: list[int], classes: int, size: int) -> None:
-    """Refuse what is not a built-in name, and networks with more weights than the files can hold."""
-    import torch
-
+def _claims(path: Path) -> dict[str, Any]:
+    """The file as JSON that has one reading, of this format."""
     try:
-        with torch.device("meta"):
-            weights = sum(p.numel() for p in builtin(name, shape, classes).parameters())
-    except (RuntimeError, TypeError, OverflowError) as error:
+        claims = json.loads(path.read_bytes(), object_pairs_hook=_object, parse_constant=_constant)
+    except (ValueError, RecursionError) as error:
+        raise VerificationError(f"{path} is not JSON that has one reading ({error}).") from error
+    if not isinstance(claims, dict) or type(claims.get("format")) is not int:
+        raise VerificationError(f"{path} is not a truerisk certificate.")
+    if claims["format"] != FORMAT:
         raise VerificationError(
-            f"the network {name[:100]} can't be built ({' '.join(str(error).split())[:200]})."
-        ) from error
-    if 4 * weights > size:
-        raise VerificationError(f"the network {name[:100]} has more weights than the certificate's files hold.")
+            f"{path} has format {claims['format']}, but this version of truerisk reads format {FORMAT}; certify again."
+        )
+    return claims
 
 
-def _check_shapes(record: dict[str, Any], path: Path) -> None:
-    data, files = record["data"], record["files"]
-    shape = data.get("input_shape")
-    sizes = [*(shape if isinstance(shape, list) else [None]), data.get("classes")]
-    if not all(type(size) is int and size > 0 for size in sizes):
-        raise VerificationError(f"{path} does not say the shape of the inputs and the number of classes.")
-    if not all(isinstance(text, str) for text in (data.get("sha256"), *files.values())):
-        raise VerificationError(f"{path} has a sha256 that is not text.")
-    if f"{SPLIT}{SUFFIX}" not in files:
-        raise VerificationError(f"{path} names no file with its split.")
+class _Fields:
+    """The fields of a certificate, each read with its type."""
+
+    def __init__(self, claims: Mapping[str, Any]) -> None:
+        self.claims = claims
+
+    def __call__(self, name: str, kind: Any) -> Any:
+        if name not in self.claims:
+            raise VerificationError(f"certificate.json has no field {name!r}.")
+        return value_of(kind, self.claims[name], name)
+
+    def object(self, name: str) -> dict[str, Any]:
+        """A field that has fields itself."""
+        found = self.claims.get(name)
+        if not isinstance(found, dict):
+            raise VerificationError(f"certificate.json has no field {name!r} that is an object.")
+        return found
+
+
+def _record(field: _Fields) -> Record:
+    settings, card = settings_from(field.object("settings")), read(DataCard, field.object("data"), "data")
+    if not card.input_shape or min(*card.input_shape, card.classes, card.n) < 1:
+        raise VerificationError("certificate.json does not say the shape of the inputs and the number of classes.")
+    record = Record(
+        settings=settings,
+        data=card,
+        n_certify=field("n_certify", int),
+        n_prior=field("n_prior", int),
+        counts=field("counts", dict[str, int]),
+        floor=read(Floor, {"bound": field("floor", float), **field.object("floor_detail")}, "floor_detail"),
+        ledger=_ledger(field("ledger", list)),
+        derivation=_derivation(field, settings),
+        assumptions=field("assumptions", tuple[str, ...]),
+        warnings=field("warnings", tuple[str, ...]),
+        sentence=field("sentence", str),
+        files=field("files", dict[str, str]),
+        software=field("software", dict[str, str]),
+        version=field("version", str),
+        words=field("words", int),
+    )
+    _refuse_other_files(record)
+    return record
+
+
+def _derivation(field: _Fields, settings: Settings) -> Derivation:
+    details: list[Any] = []
+    for kind in settings.method.details():
+        own = {name: field.claims[name] for name in kind.__annotations__ if name in field.claims}
+        details.append(read(kind, own, f"certificate.json of {settings.method.name}"))
+    return Derivation(
+        risk_bound=field("risk_bound", float),
+        empirical_risk=field("empirical_risk", float),
+        empirical_risk_upper=field("empirical_risk_upper", float),
+        breakdown=field("breakdown", tuple[Part, ...]),
+        kl=_kl(field),
+        draws=field("draws", DrawPlan | None),
+        details=tuple(details),
+    )
+
+
+def _kl(field: _Fields) -> RescaledKL | None:
+    kl, before = field("kl", float | None), field("kl_unrescaled", float | None)
+    columns = field("rescaling", dict[str, Any] | None)
+    if kl is None or before is None:
+        return None
+    if columns is None:
+        return RescaledKL(kl, before)
+    get = _Fields(columns)
+    return RescaledKL(kl, before, get("tuned_scale", float), get("both", float), get("free_log_scales", int))
+
+
+def _ledger(claims: list[Any]) -> list[Entry]:
+    """The events; what they may cost follows from the settings, and is compared with this."""
+    entries = [value_of(dict[str, Any], entry, "ledger") for entry in claims]
+    return [
+        {"event": value_of(str, entry.get("event"), "ledger"), "delta": value_of(float, entry.get("delta"), "ledger")}
+        for entry in entries
+    ]
+
+
+def _refuse_other_files(record: Record) -> None:
+    """The files must be those of the method, the split among them."""
+    origins = record.settings.method.origins(record.settings)
+    needed = {name for name, file in origins.items() if not file.optional}
+    given = {name.removesuffix(SUFFIX) for name in record.files}
+    if f"{SPLIT}{SUFFIX}" not in record.files:
+        raise VerificationError("certificate.json names no file with its split.")
+    if not all(name.endswith(SUFFIX) for name in record.files) or not needed <= given <= origins.keys():
+        raise VerificationError("the certificate's list of files does not fit its settings.")
+
+
+def _refuse_other_fields(claims: dict[str, Any], record: Record) -> None:
+    """What was read must be all there is, in the one form that certify writes: 1 is not 1.0, and nothing is left over.
+
+    So whoever reads the file with another program reads what is verified here.
+    """
+    mine = record.to_json()
+    other = sorted(claims.keys() ^ mine.keys()) or [name for name in mine if not _same(claims[name], mine[name])]
+    if other:
+        raise VerificationError(f"certificate.json has fields that no method writes ({', '.join(other)[:100]}).")
+
+
+def _same(claimed: Any, mine: Any) -> bool:
+    return json.dumps(claimed, sort_keys=True) == json.dumps(mine, sort_keys=True)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

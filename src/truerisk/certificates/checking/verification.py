@@ -21,20 +21,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from truerisk.certificates import sentences
-from truerisk.certificates.checking.comparing import claimed_counts, first_difference, unknown_fields, unlike
+from truerisk.certificates.checking.comparing import check_counts, first_difference, unlike
 from truerisk.certificates.checking.opening import Case, Verification, open_case
-from truerisk.certificates.evidence import SPLIT, Evidence, split_data
-from truerisk.certificates.facts import Facts
-from truerisk.certificates.files import SUFFIX, decode, encode, relative_gap
+from truerisk.certificates.counts import Counts
+from truerisk.certificates.evidence import split_data
+from truerisk.certificates.files import decode, encode, relative_gap
 from truerisk.certificates.frozen import Frozen, digest
-from truerisk.certificates.origins import DERIVED
-from truerisk.certificates.record import after_tries, assemble, measure
+from truerisk.certificates.origins import DERIVED, SPLIT, SUFFIX
+from truerisk.certificates.pipeline import after_tries, conclude, seal
+from truerisk.certificates.record import WORDS, Derivation, Record
+from truerisk.certificates.request import Fit
 from truerisk.certificates.settings import check_seed
-from truerisk.certificates.trainer import Fit, Trainer
+from truerisk.certificates.story import unchecked
+from truerisk.certificates.workshop.trainer import Trainer
 from truerisk.data import Split, check_partition
 from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
-from truerisk.nets import BUILTIN
 from truerisk.threads import limited
 from truerisk.words import bound
 
@@ -64,32 +65,32 @@ def verify(
     check_seed(draws)
     with limited(min(case.settings.threads, os.cpu_count() or 1)):
         own, changed = _made_here(case, retrain, fit)
-        facts = _counted(case, own, draws)
-    _compare(case, own.evidence, facts, changed)
-    _say_what_is_trusted(case, own.evidence, retrain)
+        counts, derivation = _concluded(case, own, draws)
+    mine = _compare(case, own, counts, derivation, changed)
+    case.result.unchecked += unchecked(mine, retrained=retrain)
     return case.result
 
 
 def _made_here(case: Case, retrain: bool, fit: Fit | None) -> tuple[Frozen, dict[str, float]]:
     """The evidence with all that can be made again made here; of what came out otherwise, by how much."""
-    settings, origins = case.settings, case.method.origins(case.settings)
+    settings, method, theirs = case.settings, case.settings.method, case.files
     if retrain and settings.own_training and fit is None:
         raise TrueriskError("this certificate's network was trained by your own function: give verify(..., fit=...).")
     trainer = Trainer(settings, case.data, case.arch, fit if settings.own_training else None)
-    own = _guarded(lambda: case.method.again(trainer, replace(case.stored, parts=_split(case)), retrain))
-    mine, theirs = encode(own), encode(case.stored)
+    own = _guarded(lambda: method.again(trainer, replace(case.stored, parts=_split(case)), retrain))
+    mine = encode(own)
     changed = {
         name.removesuffix(SUFFIX): relative_gap(theirs[name], mine[name])
         for name in theirs
         if mine[name] != theirs[name]
     }
-    derived = [name for name, file in origins.items() if file.origin == DERIVED and name != SPLIT]
+    derived = [n for n, file in method.origins(settings).items() if file.origin == DERIVED and n != SPLIT]
     made = ["what seed and architecture decide"] if derived else []
     made += ["what was trained before it certified"] if retrain else []
     if made and not changed:
         case.result.checked.append(f"{' and '.join(made)} came out the same when made again")
     # All draws depend on the stored files: a draw that makes a predictor was theirs before it was verified.
-    seed = digest(settings, case.data.sha256, case.claims["files"], origins)
+    seed = digest(settings, case.data.sha256, case.claimed.files)
     return Frozen(_guarded(lambda: decode(mine, case.arch.template())), mine, seed), changed
 
 
@@ -98,7 +99,7 @@ def _split(case: Case) -> Split:
     settings, parts = case.settings, case.stored.parts
     try:
         check_partition(parts, len(case.data))
-        expected = parts if settings.prior == "none" else split_data(settings, len(case.data))
+        expected = parts if settings.prior.trained else split_data(settings, len(case.data))
     except TrueriskError as error:
         raise VerificationError(f"the split does not hold: {error}") from error
     for name in ("prior", "certify"):
@@ -108,34 +109,32 @@ def _split(case: Case) -> Split:
     return expected
 
 
-def _counted(case: Case, own: Frozen, seed: int) -> Facts:
+def _concluded(case: Case, own: Frozen, seed: int) -> tuple[Counts, Derivation]:
     """Count with draws of verify's own, and derive the bound that it returns."""
     # The files are in the seed as well: whoever knows ``seed`` can't fit a posterior to the noise that it gives.
-    facts = _guarded(lambda: measure(case.settings, case.data, own, lambda *p: own.seed("verify", seed, *p)))
-    case.result.risk_bound = float(assemble(case.settings, case.data, own.evidence, facts)["risk_bound"])
-    case.result.after_tries = after_tries(case.settings, own.evidence, facts, TRIES)
-    drawn = any(count.drawn for count in facts.counts.values())
+    counts, derivation = _guarded(
+        lambda: conclude(case.settings, case.data, own, lambda *p: own.seed("verify", seed, *p))
+    )
+    case.result.risk_bound = derivation.risk_bound
+    case.result.after_tries = after_tries(case.settings, counts, TRIES)
+    drawn = any(count.drawn for count in counts.items.values())
     case.result.checked.append(f"errors were counted again{', with draws of its own' if drawn else ''}")
-    return facts
+    return counts, derivation
 
 
-def _compare(case: Case, evidence: Evidence, facts: Facts, changed: Mapping[str, float]) -> None:
-    """Raise unless every claimed number agrees with those derived here."""
-    result, claims = case.result, case.claims
-    counts = claimed_counts(claims, facts)
-    problem = next(unlike(facts, counts), None)
-    for name, value in counts.items():
-        mine = facts.counts[name]
-        if value != mine.value and not mine.drawn:
-            result.noticed.append(f"this machine counts {mine.value:,} ({name}) where {value:,} were certified")
-        facts = facts.having(name, value)
+def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, changed: Mapping[str, float]) -> Record:
+    """The record that verify would write itself; raises unless every claimed number agrees with it."""
+    result, claimed, settings = case.result, case.claimed, case.settings
+    check_counts(claimed.counts, counts)
+    problem = next(unlike(counts, claimed.counts), None)
+    for name, value in claimed.counts.items():
+        if value != counts[name].value and not counts[name].drawn:
+            result.noticed.append(f"this machine counts {counts[name].value:,} ({name}) where {value:,} were certified")
     # What follows from the claimed counts, which chance or rounding explains, and from everything else as made here.
-    derived = assemble(case.settings, case.data, evidence, facts)
-    unknown = unknown_fields(claims, derived)
-    if problem is None and unknown:
-        problem = f"certificate.json has fields that no method writes ({', '.join(unknown)[:100]})"
-    problem = problem or first_difference(claims, derived)
-    predicts = {name for name, file in case.method.origins(case.settings).items() if file.predicts}
+    counts = counts.claiming(claimed.counts)
+    follows = seal(settings, case.data, own, counts, settings.method.derive(counts, settings.ledger))
+    problem = problem or first_difference(claimed, follows)
+    predicts = {name for name, file in settings.method.origins(settings).items() if file.predicts}
     others = predicts & changed.keys()  # a bound for a network made here says nothing about the stored one
     if others or (changed and (problem or max(changed.values()) > ROUNDING)):
         raise NotRepeatedError(_not_repeated(case, changed, bool(others)), result.risk_bound)
@@ -145,10 +144,11 @@ def _compare(case: Case, evidence: Evidence, facts: Facts, changed: Mapping[str,
         result.noticed.append(
             f"{_listed(changed)} differ here by {max(changed.values()):.1g} (relative); the bound uses those made here"
         )
-    if claims["words"] != sentences.VERSION:
+    if claimed.words != WORDS:
         result.noticed.append("another version worded the sentences of the certificate; they were not read")
-    result.claimed = float(claims["risk_bound"])
+    result.claimed = claimed.derivation.risk_bound
     result.checked.append("the KL, the ledger, the bound and every other number agree with those derived here")
+    return follows
 
 
 def _not_repeated(case: Case, changed: Iterable[str], other: bool) -> str:
@@ -158,22 +158,6 @@ def _not_repeated(case: Case, changed: Iterable[str], other: bool) -> str:
         f"version computes otherwise, or the files were changed. For {whose} the bound derived here is "
         f"{bound(case.result.risk_bound, 6)}; repeat this where the certificate was made."
     )
-
-
-def _say_what_is_trusted(case: Case, evidence: Evidence, retrain: bool) -> None:
-    unchecked, settings = case.result.unchecked, case.settings
-    unchecked += [] if retrain else case.method.trusted(settings, evidence)
-    unchecked += case.method.vouched(settings, evidence)
-    unchecked.append("that the examples are independent draws, without near copies or groups")
-    if settings.repeats:
-        unchecked.append(f"that {settings.repeats:,} rows that equal another are separate draws: that is your word")
-    if settings.trust_factory:
-        unchecked.append("that the weights which the factory starts from never saw this data: that is your word")
-    if settings.prior != "none" and settings.model_kind != BUILTIN:
-        unchecked.append("that the code of your model holds nothing that was learned from this data")
-    if settings.prior != "none":
-        methods = f"{settings.methods} methods" if settings.methods > 1 else "this one method"
-        unchecked.append(f"that no more than {settings.tried:,} configurations and {methods} were tried on this data")
 
 
 def _guarded(step: Callable[[], T]) -> T:

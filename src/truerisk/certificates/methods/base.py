@@ -1,32 +1,40 @@
 """What a method of certifying must say of itself. One file of this folder is one method.
 
-A method trains (``produce``), counts (``measure``) and does arithmetic (``derive``). ``verify`` makes again what can be
-made again (``again``), calls the last two on that and on the stored rest, and so gets a bound of its own. Nothing that
-a certificate claims reaches a method.
+A method is a frozen object whose fields are its options. It trains (``produce``), counts (``count``) and does
+arithmetic (``derive``). ``verify`` makes again what can be made again (``again``), calls the last two on that and on
+the stored rest, and so gets a bound of its own. Nothing that a certificate claims reaches a method. What computes with
+networks is imported where it is called, so that declarations, arithmetic and words need no torch.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from truerisk.certificates.evidence import SPLIT, Evidence, floor_split
-from truerisk.certificates.facts import FLOOR, Count, Facts, errors_of
+from truerisk.certificates.counts import FLOOR, Counts, errors_of
 from truerisk.certificates.ledger import Entry
-from truerisk.certificates.origins import DERIVED, TRAINED, VOUCHED, File
-from truerisk.certificates.settings import Settings, split_fraction
-from truerisk.certificates.trainer import Trainer
-from truerisk.data import Data, Split, duplicates_across
+from truerisk.certificates.origins import DERIVED, SPLIT, TRAINED, VOUCHED, File
+from truerisk.certificates.prior import Prior
+from truerisk.certificates.record import Derivation, Record
+from truerisk.certificates.schema import dump, flags, settle
+from truerisk.certificates.story import Tale
+from truerisk.data import duplicates_across
 from truerisk.errors import TrueriskError
-from truerisk.nets import Architecture, predict_labels
+from truerisk.words import several
 
 if TYPE_CHECKING:
+    import numpy as np
+    from torch import nn
+
+    from truerisk.certificates.evidence import Evidence
     from truerisk.certificates.frozen import Frozen, Seed
+    from truerisk.certificates.settings import Settings
+    from truerisk.certificates.workshop.trainer import Trainer
+    from truerisk.data import Data, Split
+    from truerisk.nets import Architecture
 
 STOCHASTIC, SINGLE_DRAW, DETERMINISTIC = "stochastic", "single-draw", "deterministic"
 PREDICTORS = (STOCHASTIC, SINGLE_DRAW, DETERMINISTIC)
@@ -35,56 +43,87 @@ SUBJECTS = {
     SINGLE_DRAW: "this network, drawn once,",
     DETERMINISTIC: "this network",
 }
+KINDS = {
+    STOCHASTIC: "stochastic: weights are drawn anew for each prediction",
+    SINGLE_DRAW: "single draw: the weights were drawn once from the posterior",
+    DETERMINISTIC: "deterministic: one network with fixed weights",
+}
+SHUFFLED = "The order of the examples is a seeded shuffle that has nothing to do with what they show."
 Shares = list[tuple[str, Decimal]]  # events and the parts of this configuration's delta that they get
 
 
+@dataclass(frozen=True)
 class Method(ABC):
     """One way to certify."""
 
     name: ClassVar[str]
     predictor: ClassVar[str]
     summary: ClassVar[str]  # one line for help texts
+    paper: ClassVar[str]  # what the bound is called, and whose it is
     needs_split: ClassVar[bool] = False
     takes_trained: ClassVar[bool] = False  # a network that came trained, and fresh examples
     takes_weights: ClassVar[bool] = False  # a network that came trained on these examples (``settings.given``)
     needs_weights: ClassVar[bool] = False  # nothing else
     needs_unlabelled: ClassVar[bool] = False
-    usual_prior: ClassVar[str] = "split:0.5"
+    is_floor: ClassVar[bool] = False  # the hold-out baseline of all others
+    usual_prior: ClassVar[Prior] = Prior("split:0.5")
     advice: ClassVar[str] = "More data, a smaller network or --prior split:0.5 would help."  # where it says nothing
-    options: ClassVar[Mapping[str, int | float | str]] = MappingProxyType({})  # what the user may set, with defaults
 
-    def refuse(self, settings: Settings) -> None:
-        """Raise TrueriskError where these settings can't work, before anything is trained."""
-        if settings.prior == "none" and not self.takes_trained:
+    def __post_init__(self) -> None:
+        settle(self)
+
+    # ---- options -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Method:
+        """The method with these options, as a user or a file names them."""
+        unknown = sorted(options.keys() - cls.takes(options).keys())
+        if unknown:
+            raise TrueriskError(f"the method {cls.name} takes no option {', '.join(unknown)}.")
+        return cls(**options)
+
+    @classmethod
+    def takes(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of these options that are this method's."""
+        names = {flag.name for flag in flags(cls)}
+        return {name: value for name, value in options.items() if name in names}
+
+    def options(self) -> dict[str, Any]:
+        """The inverse of ``of``: plain values."""
+        return {flag.name: dump(getattr(self, flag.name)) for flag in flags(type(self))}
+
+    @property
+    def only_last(self) -> bool:
+        """Whether its distributions leave only the last linear layer to chance."""
+        return False
+
+    def resolve(self, network: Callable[[], nn.Module]) -> Method:
+        """The same method with all that depends on the network decided."""
+        return self
+
+    # ---- what it can't do: TrueriskErrors, before anything is trained ------------------------------------------------
+
+    def refuse(self, prior: Prior, given: bool) -> None:
+        """Raise where it does not go with this prior, or with weights that were ``given`` or not."""
+        if prior.trained and not self.takes_trained:
             raise TrueriskError(f"the method {self.name} is not for a network that came trained.")
-        self.refuse_given(settings)
-        if self.needs_split and settings.prior != "none" and not split_fraction(settings.prior):
+        if given and not self.takes_weights:
+            raise TrueriskError(f"the method {self.name} trains its own network, and uses no given weights.")
+        if self.needs_weights and not given:
+            raise TrueriskError(f"the method {self.name} is for a network that came trained: give --weights.")
+        if self.needs_split and not (prior.trained or prior.fraction):
             raise TrueriskError(
                 f"the method {self.name} needs examples to train on first: give --prior split:FRACTION with it."
             )
-        wrong = {
-            k for k, v in settings.options.items() if k not in self.options or type(v) is not type(self.options[k])
-        }
-        if wrong:
-            raise TrueriskError(f"the method {self.name} takes no option {', '.join(sorted(wrong))} of that kind.")
-
-    def refuse_given(self, settings: Settings) -> None:
-        """Raise TrueriskError where weights were given and can't be used, or were not and are needed."""
-        if settings.given and not self.takes_weights:
-            raise TrueriskError(f"the method {self.name} trains its own network, and uses no given weights.")
-        if self.needs_weights and not settings.given:
-            raise TrueriskError(f"the method {self.name} is for a network that came trained: give --weights.")
-
-    def takes(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of these options that are this method's."""
-        return {name: value for name, value in options.items() if name in self.options}
 
     def refuse_weights(self, arch: Architecture) -> None:
-        """Raise TrueriskError where the trained network ``arch.given`` is none that this method can certify."""
+        """Raise where the trained network ``arch.given`` is none that this method can certify."""
         return
 
+    # ---- what it does ------------------------------------------------------------------------------------------------
+
     @abstractmethod
-    def events(self, settings: Settings) -> Shares:
+    def events(self) -> Shares:
         """The probability events that this configuration spends its delta on; parts add up to at most 1."""
 
     @abstractmethod
@@ -97,70 +136,89 @@ class Method(ABC):
 
     def origins(self, settings: Settings) -> dict[str, File]:
         """``files`` and the split, which is the user's word where a network came trained."""
-        return {SPLIT: File(VOUCHED if settings.prior == "none" else DERIVED), **self.files(settings)}
+        return {SPLIT: File(VOUCHED if settings.prior.trained else DERIVED), **self.files(settings)}
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
         """``stored`` with all that is derived made anew, and with ``retrain`` all that was trained as well."""
-        return stored.having({"network": tested_network(trainer, stored.parts)}) if retrain else stored
+        return stored.having(networks={"network": trainer.tested(stored.parts)}) if retrain else stored
 
     @abstractmethod
-    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+    def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
         """Count. ``frozen.seed`` makes a predictor; ``seed`` is for draws that only estimate something."""
 
     @abstractmethod
-    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
-        """risk_bound, empirical_risk, empirical_risk_upper, kl, kl_unrescaled, rescaling, draws, breakdown."""
+    def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
+        """The bound and what it is made of, by arithmetic alone."""
+
+    def details(self) -> tuple[type, ...]:
+        """The frozen dataclasses that ``derive`` adds: their fields are this method's own fields of the file."""
+        return ()
+
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
+        """Labels by exactly the predictor that was certified."""
+        from truerisk.nets import predict_labels
+
+        return predict_labels(frozen.evidence.network, X)
+
+    # ---- what it says ------------------------------------------------------------------------------------------------
 
     @abstractmethod
+    def tell(self, record: Record) -> Tale:
+        """What only this method has to say about its certificate."""
+
     def floor(self, settings: Settings) -> str:
-        """Which hold-out bound the floor is, in words."""
-
-    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
-        """What ``verify`` takes on trust unless it trains again."""
-        return ["that the tested network was trained on its own examples only (verify --retrain trains it again)"]
-
-    def vouched(self, settings: Settings, evidence: Evidence) -> list[str]:
-        """What ``verify`` can't check at all: the user's word."""
-        return []
+        """Which network the hold-out baseline tested."""
+        if settings.prior.fraction:
+            return "the prior's mean network, tested on the certifying examples"
+        return "the same network trained on four fifths of the data, tested on the rest"
 
     def subject(self, settings: Settings) -> str:
         """Who or what is wrong on so many examples: the beginning of the certificate's sentence."""
         return SUBJECTS[self.predictor]
 
-    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
+    def predicts(self, settings: Settings) -> str:
+        """How the certified predictor answers."""
+        return KINDS[self.predictor]
+
+    def training(self, settings: Settings) -> tuple[str, str]:
+        """A title, and how what was there before the certifying examples came about."""
+        if settings.prior.trained:
+            return "Training", "came trained; nothing was trained here"
+        if settings.prior.fraction:
+            return "Training", f"{settings.prior}: {how_trained(settings)}, on its own examples only"
+        return "Training", "no examples were set aside; all of them certify"
+
+    def learnt_little(self, derivation: Derivation) -> bool:
+        """Whether a posterior stayed so near its prior that the bound is a hold-out bound in disguise."""
+        return derivation.kl is not None and derivation.kl.kl < 1
+
+    def assumptions(self, settings: Settings, derivation: Derivation) -> list[str]:
         """What this method takes for granted beyond what all do."""
         return []
 
-    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
-        """Labels by exactly the predictor that was certified."""
-        return predict_labels(frozen.evidence.network, X)
+    def trusted(self, settings: Settings) -> list[str]:
+        """What ``verify`` takes on trust unless it trains again."""
+        return ["that the tested network was trained on its own examples only (verify --retrain trains it again)"]
+
+    def vouched(self, record: Record) -> list[str]:
+        """What ``verify`` can't check at all: the user's word."""
+        return []
 
 
-def tested_network(trainer: Trainer, parts: Split) -> Any:
-    """The deterministic network beside a certificate: trained on the prior's examples, or for the floor."""
-    if len(parts.prior):
-        return trainer.network("prior", parts.prior)
-    return trainer.network("floor", floor_split(trainer.settings, len(trainer.data))[0])
+def floor_counts(settings: Settings, data: Data, evidence: Evidence) -> Counts:
+    """The counts that every method has: errors of the baseline's network on the rows that it never saw."""
+    from truerisk.certificates.evidence import floor_split
+
+    parts = evidence.parts
+    apart = len(parts.prior) or settings.prior.trained
+    rows = parts.certify if apart else floor_split(settings, len(data))[1]
+    tested = errors_of(evidence.network, data.X[rows], data.y[rows])
+    return Counts({FLOOR: tested}, len(parts.certify), len(parts.prior), duplicates_across(data, parts))
 
 
-def tested_rows(settings: Settings, data: Data, parts: Split) -> np.ndarray:
-    """The rows that this network is tested on."""
-    return parts.certify if len(parts.prior) or settings.prior == "none" else floor_split(settings, len(data))[1]
-
-
-def floor_count(settings: Settings, data: Data, evidence: Evidence) -> Count:
-    """Errors of the floor's network on the rows that it never saw."""
-    rows = tested_rows(settings, data, evidence.parts)
-    return errors_of(evidence.network, data.X[rows], data.y[rows])
-
-
-def floor_facts(settings: Settings, data: Data, evidence: Evidence) -> Facts:
-    """The facts that every method has."""
-    return Facts({FLOOR: floor_count(settings, data, evidence)}, duplicates_across(data, evidence.parts))
-
-
-def usual_floor(settings: Settings) -> str:
-    """The floor of methods that are not a hold-out themselves."""
-    if settings.prior.startswith("split"):
-        return "the prior's mean network, tested on the certifying examples"
-    return "the same network trained on four fifths of the data, tested on the rest"
+def how_trained(settings: Settings) -> str:
+    """How the network was trained that saw its own examples only."""
+    if settings.own_training:
+        return "trained by the user's own function"
+    plan = settings.plans["prior"]
+    return f"trained for {several(plan.epochs, 'epoch')} with {plan.optimizer}, learning rate {plan.lr:g}"

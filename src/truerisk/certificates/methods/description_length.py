@@ -14,36 +14,38 @@ the code looks like was decided by comparing fewer than 64 variants on MNIST, so
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import torch
-from torch import nn
+from typing import TYPE_CHECKING
 
 from truerisk.bounds import clopper_pearson, description_length
-from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Facts, errors_of
+from truerisk.certificates.counts import Counts, errors_of
 from truerisk.certificates.ledger import Entry, share
-from truerisk.certificates.methods.around import refuse_learnt
-from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_facts, tested_network, usual_floor
+from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_counts
 from truerisk.certificates.origins import DERIVED, FREE, File
-from truerisk.certificates.settings import Settings, split_fraction
-from truerisk.certificates.trainer import Trainer
-from truerisk.codes import PRICE, bits, compress, decode
-from truerisk.data import Data, Split
+from truerisk.certificates.prior import Prior
+from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.schema import option
+from truerisk.certificates.story import Line, Tale, count
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import Architecture, predict_labels
 
 if TYPE_CHECKING:
+    import numpy as np
+    from torch import nn
+
+    from truerisk.certificates.evidence import Evidence
     from truerisk.certificates.frozen import Frozen, Seed
+    from truerisk.certificates.settings import Settings
+    from truerisk.certificates.workshop.trainer import Trainer
+    from truerisk.data import Data, Split
+    from truerisk.nets import Architecture
 
 EVENT = "description length: the certifying examples are misleading about some file"
 OTHERS = "the same for 63 other codes that the authors may have compared"
 CODES = 64
 START, CODE, FILE = "network-start", "code", "bytes"
 CODED = "decoded network"
+BITS = "bits"
 DECODED = "the network in the file (not the one that was given)"
 ASSUMPTION = (
     "The given weights were only where the search for a short file began: what is certified, and what predicts, is the "
@@ -51,38 +53,60 @@ ASSUMPTION = (
 )
 
 
+@dataclass(frozen=True)
+class Length:
+    """The length of the file in bits."""
+
+    bits: int
+
+
+@dataclass(frozen=True)
 class DescriptionLength(Method):
     """P(Binomial(n, risk) <= errors) >= delta 2^-bits for all files at once (see ``bounds.description_length``)."""
 
     name = "description-length"
     predictor = DETERMINISTIC
     summary = "a network that fits into a short file, certified by the length of the file"
-    usual_prior = "init"
+    paper = "description length (Occam's bound; Langford 2005, Zhou et al. 2019, Lotfi et al. 2022)"
+    usual_prior = Prior("init")
     takes_weights = True
-    options = MappingProxyType({"price": PRICE})
     advice = "More data, a smaller network, or a part set aside (--prior split:0.5 with another method) would help."
 
-    def refuse(self, settings: Settings) -> None:
-        super().refuse(settings)
-        if split_fraction(settings.prior):
-            raise TrueriskError("the method description-length sets no data aside: give --prior init with it.")
-        if not 0 <= _price(settings) < math.inf:
-            raise TrueriskError(f"price is {_price(settings)}, but must be 0 or a positive number of nats for a bit.")
+    # All files of one start network are certified at once: trying many prices is free.
+    price: float = option(
+        6.0,
+        "Nats of training loss, over all examples, that description-length gives for a bit less.",
+        low=0,
+        below=math.inf,
+    )
+
+    def refuse(self, prior: Prior, given: bool) -> None:
+        super().refuse(prior, given)
+        if prior.fraction:
+            raise TrueriskError(f"the method {self.name} sets no data aside: give --prior init with it.")
 
     def refuse_weights(self, arch: Architecture) -> None:
+        from truerisk.certificates.workshop.gaussians import refuse_learnt
+
         refuse_learnt(arch)
 
-    def events(self, settings: Settings) -> Shares:
+    def events(self) -> Shares:
         part = Decimal(1) / CODES
         return [(EVENT, part), (OTHERS, 1 - part)]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
+        import numpy as np
+        import torch
+
+        from truerisk.certificates.evidence import Evidence
+        from truerisk.codes import compress
+
         start, data, rows = trainer.fresh().eval(), trainer.data, parts.certify
         given = trainer.arch.given if trainer.settings.given else None  # a module's own weights are not always used
-        plan, price = trainer.settings.plans["code"], _price(trainer.settings)
-        code = compress(start, data.X[rows], data.y[rows], plan, given=given, price=price)
-        networks = {"network": tested_network(trainer, parts), START: start}
-        return Evidence(parts, networks, arrays={CODE: {FILE: torch.from_numpy(np.frombuffer(code, np.uint8).copy())}})
+        plan = trainer.settings.plans["code"]
+        code = compress(start, data.X[rows], data.y[rows], plan, given=given, price=self.price)
+        file = torch.from_numpy(np.frombuffer(code, np.uint8).copy())
+        return Evidence(parts, {"network": trainer.tested(parts), START: start}, arrays={CODE: {FILE: file}})
 
     def files(self, settings: Settings) -> dict[str, File]:
         return super().files(settings) | {START: File(DERIVED, predicts=True), CODE: File(FREE, predicts=True)}
@@ -91,48 +115,58 @@ class DescriptionLength(Method):
         """What the decoder knows is always made again."""
         return super().again(trainer, stored, retrain).having({START: trainer.fresh().eval()})
 
-    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+    def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
+        from truerisk.codes import bits
+
         evidence, rows = frozen.evidence, frozen.evidence.parts.certify
-        facts = floor_facts(settings, data, evidence)
-        counts = {**facts.counts, CODED: errors_of(_decoded(evidence), data.X[rows], data.y[rows])}
-        return Facts(counts, facts.duplicates, numbers={"bits": float(bits(_code(evidence)))})
+        decoded = errors_of(_decoded(evidence), data.X[rows], data.y[rows])
+        length = float(bits(_code(evidence)))
+        return floor_counts(settings, data, evidence).adding({CODED: decoded}, numbers={BITS: length})
 
-    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
-        count, delta, length = facts.counts[CODED], share(entries, EVENT), int(facts.numbers["bits"])
-        risk = count.value / count.trials
-        bound = description_length(count.value, count.trials, length, delta)
-        without = min(bound, clopper_pearson(count.value, count.trials, delta))
-        return {
-            "risk_bound": bound,
-            "empirical_risk": risk,
-            "empirical_risk_upper": risk,
-            "bits": length,
-            "breakdown": [
-                {"part": "errors of the decoded network", "value": risk},
-                {"part": "confidence (delta)", "value": without - risk},
-                {"part": f"the file of {length:,} bits", "value": bound - without},
-            ],
-        }
+    def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
+        decoded, delta, length = counts[CODED], share(entries, EVENT), int(counts.numbers[BITS])
+        risk = decoded.value / decoded.trials
+        bound = description_length(decoded.value, decoded.trials, length, delta)
+        without = min(bound, clopper_pearson(decoded.value, decoded.trials, delta))
+        parts = (
+            Part("errors of the decoded network", risk),
+            Part("confidence (delta)", without - risk),
+            Part(f"the file of {length:,} bits", bound - without),
+        )
+        return Derivation(bound, risk, risk, parts, details=(Length(length),))
 
-    def floor(self, settings: Settings) -> str:
-        return usual_floor(settings)
+    def details(self) -> tuple[type, ...]:
+        return (Length,)
+
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
+        from truerisk.nets import predict_labels
+
+        return predict_labels(_decoded(frozen.evidence), X)
+
+    # ---- words -------------------------------------------------------------------------------------------------------
+
+    def tell(self, record: Record) -> Tale:
+        length = record.derivation.detail(Length).bits
+        return Tale(
+            seen=f"error rate of the network in the file on the {record.n_certify:,} certifying examples",
+            counted=f"{record.counts[CODED]:,} wrong",
+            lines=(Line("bits", count(length), "the length of the file that the network fits into"),),
+        )
 
     def subject(self, settings: Settings) -> str:
         return DECODED if settings.given else super().subject(settings)
 
-    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
+    def training(self, settings: Settings) -> tuple[str, str]:
+        began = "the given weights" if settings.given else "the seeded initialization"
+        return "Training", f"a search for a short file, on all examples, from {began}; all of them certify"
+
+    def assumptions(self, settings: Settings, derivation: Derivation) -> list[str]:
         return [ASSUMPTION] if settings.given else []
-
-    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
-        return predict_labels(_decoded(frozen.evidence), X)
-
-
-def _price(settings: Settings) -> float:
-    """What a bit costs the search. All files of one start network are certified at once: trying many prices is free."""
-    return float(settings.options.get("price", PRICE))
 
 
 def _code(evidence: Evidence) -> bytes:
+    import torch
+
     stored = evidence.arrays[CODE]
     if stored.keys() != {FILE} or stored[FILE].dtype != torch.uint8:
         raise VerificationError(f"{CODE}.safetensors must hold one row of bytes.")
@@ -140,4 +174,6 @@ def _code(evidence: Evidence) -> bytes:
 
 
 def _decoded(evidence: Evidence) -> nn.Module:
+    from truerisk.codes import decode
+
     return decode(_code(evidence), evidence.networks[START]).eval()

@@ -1,182 +1,238 @@
-"""PAC-Bayes-kl: a posterior over weights, paid for by its distance from a prior."""
+"""PAC-Bayes-kl: a posterior over weights, paid for by its distance from a prior.
+
+The prior has one width for all layers, or one for each group of layers from a grid that was fixed before any data
+(``pacbayes.layer_scales``): then the PAC-Bayes inequality's part of delta is shared among all priors of the grid.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from truerisk.bounds import confidence_term, grouped_upper, kl_inverse, mcallester, pac_bayes_kl, quadratic, thiemann
-from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import DRAWS, Count, Facts
+from truerisk.certificates.counts import DRAWS, Count, Counts
 from truerisk.certificates.ledger import Entry, share
-from truerisk.certificates.methods.base import (
-    STOCHASTIC,
-    Method,
-    Shares,
-    floor_facts,
-    tested_network,
-    usual_floor,
-)
+from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares, floor_counts, how_trained
 from truerisk.certificates.origins import DERIVED, FREE, TRAINED, File
-from truerisk.certificates.priors import ALL, LAST, make_prior
-from truerisk.certificates.rescaling import best_log_scales, moved, rescaled_kl, rescaled_prior
-from truerisk.certificates.scales import ARRAY, FIXED, divided, scale_layers, scaled_prior, stored
-from truerisk.certificates.settings import PAC_BAYES_KL, Settings, split_fraction
-from truerisk.certificates.trainer import Trainer
-from truerisk.data import Data, Split
+from truerisk.certificates.prior import Prior
+from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.schema import option
+from truerisk.certificates.story import Quantity, Table, Tale, upper
 from truerisk.errors import TrueriskError
-from truerisk.pacbayes import (
-    Gaussian,
-    best_layer_scales,
-    draw_predictions,
-    gibbs_risk,
-    with_layer_scales,
-)
 
 if TYPE_CHECKING:
+    import numpy as np
+    from torch import nn
+
+    from truerisk.certificates.evidence import Evidence
     from truerisk.certificates.frozen import Frozen, Seed
+    from truerisk.certificates.settings import Settings
+    from truerisk.certificates.workshop.trainer import Trainer
+    from truerisk.data import Data, Split
 
 MONTE_CARLO_SHARE = Decimal("0.1")
-ROUNDS = 3  # prior scales and log-scales, each the best for the other
 EVENT = "PAC-Bayes-kl inequality: the certifying examples are misleading"
 MONTE_CARLO = "Monte Carlo: the drawn networks erred less often than the posterior does on average"
+OTHER_SCALES = "the same for the other prior scales on the grid"
+ALL, LAST = "all", "last"
+FIXED, GRID = "fixed", "grid"
+SCALES = "scales"  # the file with the chosen points of the grid
+POINTS, MOST_LAYERS = 25, 8  # of the grid of ``pacbayes.layer_scales``, which tests compare
 
 
-class PacBayesKL(Method):
+@dataclass(frozen=True)
+class Forms:
+    """Looser forms of the bound that hold on the same event, so that showing them costs no delta."""
+
+    other_forms: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Posterior(Method):
     """kl(empirical Gibbs risk, true Gibbs risk) <= (KL + ln(2 sqrt(n)/delta)) / n (Maurer 2004)."""
 
-    name = PAC_BAYES_KL
     predictor = STOCHASTIC
-    summary = "weights drawn anew for each prediction from a posterior (PAC-Bayes-kl)"
-    options = MappingProxyType({"random": ALL, "scales": FIXED, "warmup": 0.0})
+    paper = "the PAC-Bayes-kl inequality (Seeger 2002, Maurer 2004)"
 
-    def refuse(self, settings: Settings) -> None:
-        super().refuse(settings)
-        if settings.options.get("random", ALL) not in (ALL, LAST):
-            raise TrueriskError(f"random is {settings.options['random']!r}, but must be {ALL} or {LAST}.")
-        if not 0 <= settings.options.get("warmup", 0.0) < 1:
-            raise TrueriskError(f"warmup is {settings.options['warmup']}, but must be a share from 0 up to below 1.")
-        scale_layers(settings)  # refuses what it can't read
+    scales: str = option(
+        FIXED,
+        "Prior widths: fixed, or grid (one for each layer, paid for in the ledger), or grid:K (K widths).",
+        shown="fixed; grid with --weights",
+    )
+    warmup: float = option(
+        0.0, "Share of the posterior's training over which the weight of the KL rises from 0 to 1.", low=0, below=1
+    )
 
-    def events(self, settings: Settings) -> Shares:
-        return [*divided(settings, EVENT, 1 - MONTE_CARLO_SHARE), (MONTE_CARLO, MONTE_CARLO_SHARE)]
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scales != GRID:
+            self.layers  # noqa: B018  refuses what it can't read
+
+    @property
+    def layers(self) -> int:
+        """How many groups of layers choose a width; 0 for fixed scales."""
+        kind, _, layers = self.scales.partition(":")
+        if kind == FIXED and not layers:
+            return 0
+        if kind != GRID or not layers.isdecimal() or not 1 <= int(layers) <= MOST_LAYERS:
+            raise TrueriskError(
+                f"scales is {self.scales!r}, but must be {FIXED}, {GRID} or {GRID}:K with K from 1 to {MOST_LAYERS} "
+                "groups of layers (the others are tied)."
+            )
+        return int(layers)
+
+    def resolve(self, network: Callable[[], nn.Module]) -> Method:
+        """ "grid" says how many groups of layers this network has, up to a limit."""
+        kind, _, layers = self.scales.partition(":")
+        if kind != GRID:
+            return self
+        from truerisk.pacbayes import layer_groups
+
+        most = len(layer_groups(network()))
+        if layers.isdecimal() and int(layers) > most:
+            raise TrueriskError(
+                f"the network has {most} groups of layers for the grid of prior scales; give grid:{most}."
+            )
+        return replace(self, scales=f"{GRID}:{layers or most}")
+
+    def refuse(self, prior: Prior, given: bool) -> None:
+        super().refuse(prior, given)
+        if self.scales != FIXED and not prior.data_free:
+            raise TrueriskError(
+                "a grid of prior scales is for data-free priors; give --prior zero or init, or --scales fixed."
+            )
+
+    def events(self) -> Shares:
+        return [*self.shared(EVENT, 1 - MONTE_CARLO_SHARE), (MONTE_CARLO, MONTE_CARLO_SHARE)]
+
+    def shared(self, event: str, part: Decimal) -> Shares:
+        """The ``part`` of delta that belongs to an event about the prior, shared among all priors of the grid."""
+        own = part / POINTS**self.layers
+        return [(event, own)] if own == part else [(event, own), (OTHER_SCALES, part - own)]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
-        return train_gaussians(trainer, parts)
+        from truerisk.certificates.workshop.gaussians import train_gaussians
+
+        return train_gaussians(trainer, parts, self.layers, self.warmup)
 
     def files(self, settings: Settings) -> dict[str, File]:
-        chosen = {ARRAY: File(FREE)} if scale_layers(settings) else {}
+        chosen = {SCALES: File(FREE)} if self.layers else {}
         free = {"posterior": File(FREE, predicts=True), "log_scales": File(FREE, optional=True)}
         return prior_files(settings) | free | chosen
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
+        from truerisk.certificates.workshop.gaussians import prior_again
+
         return prior_again(trainer, stored, retrain)
 
-    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+    def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
+        from truerisk.certificates.workshop.rescaling import rescaled_kl
+        from truerisk.certificates.workshop.scales import scaled_prior
+        from truerisk.pacbayes import gibbs_risk
+
         evidence, rows = frozen.evidence, frozen.evidence.parts.certify
-        facts, (prior, posterior) = floor_facts(settings, data, evidence), both_gaussians(settings, evidence)
-        estimate = gibbs_risk(posterior, data.X[rows], data.y[rows], seed("draws"))
-        plan = estimate.plan
+        estimate = gibbs_risk(evidence.posterior, data.X[rows], data.y[rows], seed("draws"))
+        plan, prior = estimate.plan, scaled_prior(evidence, self.layers)
         drawn = Count(estimate.errors, estimate.near_ties, plan.n * plan.passes, drawn=True, size=plan.size)
-        kl = rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape)
-        return Facts({**facts.counts, DRAWS: drawn}, facts.duplicates, kl, plan)
+        kl = rescaled_kl(evidence.posterior, prior, evidence.log_scales, data.input_shape)
+        return floor_counts(settings, data, evidence).adding({DRAWS: drawn}, kls=(kl,), plans=(plan,))
 
-    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
+    def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
         """risk_bound = kl_inverse(upper, (KL + ln(2 sqrt(n) / delta)) / n), where upper contains the draws' error."""
-        plan, kl, count, delta = facts.plan, facts.kl, facts.counts[DRAWS], share(entries, EVENT)
-        assert plan is not None
-        assert kl is not None
+        (plan,), (kl,), count, delta = counts.plans, counts.kls, counts[DRAWS], share(entries, EVENT)
         risk = count.value / count.trials
-        upper = grouped_upper(count.value, plan.groups, plan.size, plan.n, plan.passes, share(entries, MONTE_CARLO))
-        bound = pac_bayes_kl(upper, kl.kl, plan.n, delta)
-        without_kl = kl_inverse(upper, confidence_term(plan.n, delta) / plan.n)
-        arguments = (upper, kl.kl, plan.n, delta)
-        return {
-            "risk_bound": bound,
-            "empirical_risk": risk,
-            "empirical_risk_upper": upper,
-            "kl": kl.kl,
-            "kl_unrescaled": kl.original,
-            "rescaling": kl.record(),
-            "draws": plan.record(),
-            "breakdown": [
-                {"part": "errors of the drawn networks", "value": risk},
-                {"part": "Monte Carlo", "value": upper - risk},
-                {"part": "confidence (delta)", "value": without_kl - upper},
-                {"part": "KL(posterior, prior)", "value": bound - without_kl},
-            ],
-            # All of these hold on the same event as the kl form, so that showing them costs no delta.
-            "other_forms": {
-                "McAllester": mcallester(*arguments),
-                "quadratic": quadratic(*arguments),
-                "Thiemann": thiemann(*arguments),
-            },
+        above = grouped_upper(count.value, plan.groups, plan.size, plan.n, plan.passes, share(entries, MONTE_CARLO))
+        bound = pac_bayes_kl(above, kl.kl, plan.n, delta)
+        without_kl = kl_inverse(above, confidence_term(plan.n, delta) / plan.n)
+        arguments = (above, kl.kl, plan.n, delta)
+        forms = {
+            "McAllester": mcallester(*arguments),
+            "quadratic": quadratic(*arguments),
+            "Thiemann": thiemann(*arguments),
         }
+        parts = (
+            Part("errors of the drawn networks", risk),
+            Part("Monte Carlo", above - risk),
+            Part("confidence (delta)", without_kl - above),
+            Part("KL(posterior, prior)", bound - without_kl),
+        )
+        return Derivation(bound, risk, above, parts, kl, plan, (Forms(forms),))
 
-    def floor(self, settings: Settings) -> str:
-        return usual_floor(settings)
-
-    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
-        return prior_trusted(settings)
+    def details(self) -> tuple[type, ...]:
+        return (Forms,)
 
     def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
-        return draw_predictions(both_gaussians(settings, frozen.evidence)[1], X, seed)
+        from truerisk.pacbayes import draw_predictions
+
+        return draw_predictions(frozen.evidence.posterior, X, seed)
+
+    def tell(self, record: Record) -> Tale:
+        plan = record.derivation.draws
+        assert plan is not None
+        return Tale(
+            seen=f"error rate of drawn networks on the {record.n_certify:,} certifying examples",
+            counted=f"{record.counts[DRAWS]:,} wrong answers out of {plan.n * plan.passes:,}",
+            tables=(_forms(record.derivation),),
+        )
+
+    def training(self, settings: Settings) -> tuple[str, str]:
+        return prior_told(settings)
+
+    def trusted(self, settings: Settings) -> list[str]:
+        return prior_trusted(settings)
 
 
-def train_gaussians(trainer: Trainer, parts: Split) -> Evidence:
-    """Prior, posterior, the best log-scales, and the floor's network."""
-    prior = make_prior(trainer, parts)
-    return with_scales(trainer, parts, prior, trainer.posterior(prior, parts))
+@dataclass(frozen=True)
+class RandomLayers(Method):
+    """For methods that may leave only the last layer to chance."""
+
+    random: str = option(ALL, "Random layers of a posterior: all or last.", among=(ALL, LAST))
+
+    @property
+    def only_last(self) -> bool:
+        return self.random == LAST
 
 
-def with_scales(trainer: Trainer, parts: Split, prior: Gaussian, posterior: Gaussian) -> Evidence:
-    """The evidence of a posterior, with the best prior scales (on a grid), log-scales and the floor's network."""
-    arrays = {}
-    shape, layers = trainer.data.input_shape, scale_layers(trainer.settings)
-    chosen, log_scales = prior, None
-    for _ in range(ROUNDS if layers else 1):
-        if layers:
-            # The widths that fit the rescaled prior best, given to the prior before it is rescaled: both multiply.
-            indices = best_layer_scales(posterior, rescaled_prior(prior, log_scales, shape), layers)
-            chosen, arrays[ARRAY] = with_layer_scales(prior, indices), stored(indices)
-        log_scales = best_log_scales(posterior, chosen, shape)
-    posterior, log_scales = moved(posterior, log_scales, shape)
-    if log_scales is not None:
-        arrays["log_scales"] = log_scales
-    network = prior.network() if len(parts.prior) else tested_network(trainer, parts)
-    return Evidence(parts, {"network": network}, {"prior": prior, "posterior": posterior}, arrays)
+@dataclass(frozen=True)
+class PacBayesKL(RandomLayers, Posterior):
+    """A prior that is data-free or was trained on examples of its own, and a posterior trained on the others."""
 
-
-def both_gaussians(settings: Settings, evidence: Evidence) -> tuple[Gaussian, Gaussian]:
-    """(prior with the widths that were chosen for it, posterior)."""
-    assert evidence.posterior is not None
-    return scaled_prior(settings, evidence), evidence.posterior
+    name = "pac-bayes-kl"
+    summary = "weights drawn anew for each prediction from a posterior (PAC-Bayes-kl)"
 
 
 def prior_files(settings: Settings) -> dict[str, File]:
     """The prior and the network of the floor: one of them was trained, and the other follows without training."""
-    learnt = bool(split_fraction(settings.prior))
+    learnt = bool(settings.prior.fraction)
     return {"network": File(DERIVED if learnt else TRAINED), "prior": File(TRAINED if learnt else DERIVED)}
 
 
-def prior_again(trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
-    """A data-free prior is always made again; a learnt one, and the floor's network beside it, if ``retrain`` says so.
-
-    Beside a learnt prior, the floor's network is the one at the prior's mean.
-    """
-    parts, prior = stored.parts, stored.prior
-    assert prior is not None
-    if len(parts.prior):
-        prior = make_prior(trainer, parts) if retrain else prior
-        return stored.having({"prior": prior, "network": prior.network()})
-    network = tested_network(trainer, parts) if retrain else stored.network
-    return stored.having({"prior": make_prior(trainer, parts), "network": network})
-
-
 def prior_trusted(settings: Settings) -> list[str]:
-    """The words for what ``prior_again`` does not make again."""
-    what = "prior" if split_fraction(settings.prior) else "network of the hold-out baseline"
+    """The words for what verify does not make again by itself."""
+    what = "prior" if settings.prior.fraction else "network of the hold-out baseline"
     return [f"that the {what} was trained on its own examples only (verify --retrain trains it again)"]
+
+
+def prior_told(settings: Settings) -> tuple[str, str]:
+    """What the prior is a Gaussian around, and how wide."""
+    std = settings.prior_std
+    width = "width chosen on its own examples" if std is None else f"width {std:g}/√fan-in"
+    if settings.prior.fraction:
+        centre = f"a network {how_trained(settings)}, on the prior's examples only"
+    else:
+        centre = "zero" if settings.prior.centred else "the seeded initialization"
+    return "Prior", f"{settings.prior}: a Gaussian around {centre}; {width}"
+
+
+def _forms(found: Derivation) -> Table:
+    """The certificate's own form first, then the looser ones."""
+    about = (
+        "All of these hold on the same event, so showing them costs no delta. The others follow from the kl form by "
+        "inequalities that always hold and that make it looser. That is why the kl form is the certificate."
+    )
+    forms = {"kl (the certificate)": found.risk_bound, **found.detail(Forms).other_forms}
+    rows: tuple[tuple[str | Quantity, ...], ...] = tuple((name, upper(value)) for name, value in forms.items())
+    notes = tuple("says nothing" if value >= 1 else "" for value in forms.values())
+    return Table("The same bound in other forms", about, ("Form", "Risk is at most"), rows, notes)

@@ -25,72 +25,83 @@ that is a near tie.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import nn
 
 from truerisk.bounds import pick_to_learn
-from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Count, Facts
+from truerisk.certificates.counts import Count, Counts
 from truerisk.certificates.ledger import Entry, share
-from truerisk.certificates.methods.base import (
-    DETERMINISTIC,
-    Method,
-    Shares,
-    floor_facts,
-    tested_network,
-    usual_floor,
-)
+from truerisk.certificates.methods.base import DETERMINISTIC, SHUFFLED, Method, Shares, floor_counts
 from truerisk.certificates.origins import TRAINED, File
-from truerisk.certificates.settings import Settings
-from truerisk.certificates.trainer import Trainer
-from truerisk.data import Data, Split, shuffle
-from truerisk.errors import TrueriskError, VerificationError
-from truerisk.nets import check_network, margins, outputs, predict_labels, wrong_and_close
-from truerisk.seeds import derive
+from truerisk.certificates.prior import Prior
+from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.schema import option
+from truerisk.certificates.story import Line, Tale, count
+from truerisk.errors import TrueriskError
 
 if TYPE_CHECKING:
+    from truerisk.certificates.evidence import Evidence
     from truerisk.certificates.frozen import Frozen, Seed
+    from truerisk.certificates.settings import Settings
+    from truerisk.certificates.workshop.trainer import Trainer
+    from truerisk.data import Data, Split
 
 EVENT = "sample compression: the certifying examples are misleading"
 FINAL, PICKS = "network-final", "picks"  # files
 LEFT = "left wrong"  # unpicked examples that the last network gets wrong
-REPLAY = 3_000  # rows of the prior that are trained on beside the picks
-
-Model = TypeVar("Model")
+ROUNDS = "rounds"
 
 
+@dataclass(frozen=True)
+class Compressed:
+    """How many examples stand for all: those that were picked, and those that are still wrong."""
+
+    k: int
+    picked: int
+    left_wrong: int
+    rounds: int
+    note: str
+
+
+@dataclass(frozen=True)
+class Compression:
+    """What only a pick-to-learn certificate has."""
+
+    compression: Compressed
+
+
+@dataclass(frozen=True)
 class PickToLearn(Method):
     """P(Binomial(N, eps) > k) = N eps P(Binomial(N, eps) = k) / delta, solved for eps (``bounds.compression``)."""
 
     name = "pick-to-learn"
     predictor = DETERMINISTIC
     summary = "one network trained on the few certifying examples it was worst at (sample compression)"
-    options = MappingProxyType({"batch": 10, "rounds": 100})
+    paper = "pick-to-learn (Paccagnan, Campi and Garatti 2023), a sample compression bound"
 
-    def refuse(self, settings: Settings) -> None:
-        super().refuse(settings)
-        if settings.prior == "zero":
+    batch: int = option(10, "Picks of pick-to-learn in a round.", low=1)
+    rounds: int = option(100, "Rounds of pick-to-learn, at most.", low=1)
+
+    def refuse(self, prior: Prior, given: bool) -> None:
+        super().refuse(prior, given)
+        if prior.centred:
             raise TrueriskError(f"the method {self.name} starts from a network: give --prior init or split:FRACTION.")
-        for name in self.options:
-            if _option(settings, name) < 1:
-                raise TrueriskError(f"{name} is {_option(settings, name)}, but must be at least 1.")
 
-    def events(self, settings: Settings) -> Shares:
+    def events(self) -> Shares:
         return [(EVENT, Decimal(1))]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
-        tested = tested_network(trainer, parts)
-        first = tested if len(parts.prior) else _untrained(trainer)
-        last, order, rounds = picks_from(trainer, first, parts)
-        picks = {"rows": torch.from_numpy(parts.certify[order]), "rounds": torch.from_numpy(rounds)}
-        return Evidence(parts, {"network": tested, FINAL: last}, arrays={PICKS: picks})
+        from truerisk.certificates.evidence import Evidence
+        from truerisk.certificates.workshop.picks import picks_from, stored, untrained
+
+        tested = trainer.tested(parts)
+        first = tested if len(parts.prior) else untrained(trainer)
+        last, order, rounds = picks_from(trainer, first, parts, self.batch, self.rounds)
+        networks = {"network": tested, FINAL: last}
+        return Evidence(parts, networks, arrays={PICKS: stored(parts.certify[order], rounds)})
 
     def files(self, settings: Settings) -> dict[str, File]:
         return {"network": File(TRAINED), FINAL: File(TRAINED, predicts=True), PICKS: File(TRAINED)}
@@ -98,135 +109,66 @@ class PickToLearn(Method):
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
         return self.produce(trainer, stored.parts) if retrain else stored
 
-    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
-        evidence, rows = frozen.evidence, frozen.evidence.parts.certify
-        facts = floor_facts(settings, data, evidence)
-        left = ~np.isin(rows, checked_picks(settings, evidence))
-        # All rows, as when they were picked, so that the same rows are computed together.
-        logits, labels = outputs(evidence.networks[FINAL], data.X[rows]), torch.from_numpy(data.y[rows])
-        errors, ties = wrong_and_close(logits[left], labels[left])
-        return replace(facts, counts={**facts.counts, LEFT: Count(errors, ties, int(left.sum()))})
+    def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
+        from truerisk.certificates.workshop.picks import checked_picks, wrong_of_the_rest
 
-    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
-        n, left = len(evidence.parts.certify), facts.counts[LEFT]
-        picked, rounds = n - left.trials, _last_round(evidence)
+        evidence, rows = frozen.evidence, frozen.evidence.parts.certify
+        picks, rounds = checked_picks(evidence.arrays[PICKS], rows, self.batch, self.rounds)
+        left = ~np.isin(rows, picks)
+        # All rows, as when they were picked, so that the same rows are computed together.
+        errors, ties = wrong_of_the_rest(evidence.networks[FINAL], data.X[rows], data.y[rows], left)
+        counts = floor_counts(settings, data, evidence)
+        return counts.adding({LEFT: Count(errors, ties, int(left.sum()))}, numbers={ROUNDS: rounds})
+
+    def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
+        n, left, rounds = counts.n_certify, counts[LEFT], int(counts.numbers[ROUNDS])
+        picked = n - left.trials
         k = picked + left.value
         bound = pick_to_learn(k, n, share(entries, EVENT))
         risk = left.value / left.trials if left.trials else 0.0
-        return {
-            "risk_bound": bound,
-            "empirical_risk": risk,
-            "empirical_risk_upper": risk,
-            "compression": {
-                "k": k,
-                "picked": picked,
-                "left_wrong": left.value,
-                "rounds": rounds,
-                "note": _note(picked, left, rounds),
-            },
-            "breakdown": [
-                {"part": "picked examples", "value": picked / n},
-                {"part": "errors on the others", "value": left.value / n},
-                {"part": "confidence (delta)", "value": bound - k / n},
-            ],
-        }
+        parts = (
+            Part("picked examples", picked / n),
+            Part("errors on the others", left.value / n),
+            Part("confidence (delta)", bound - k / n),
+        )
+        found = Compressed(k, picked, left.value, rounds, _note(picked, left, rounds))
+        return Derivation(bound, risk, risk, parts, details=(Compression(found),))
+
+    def details(self) -> tuple[type, ...]:
+        return (Compression,)
+
+    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
+        from truerisk.nets import predict_labels
+
+        return predict_labels(frozen.evidence.networks[FINAL], X)
+
+    # ---- words -------------------------------------------------------------------------------------------------------
+
+    def tell(self, record: Record) -> Tale:
+        found = record.derivation.detail(Compression).compression
+        return Tale(
+            seen="error rate of the network on the certifying examples that were not picked",
+            counted=f"{found.left_wrong:,} wrong out of {record.n_certify - found.picked:,}",
+            lines=(Line("picks", count(found.picked), found.note),),
+        )
 
     def floor(self, settings: Settings) -> str:
-        if settings.prior.startswith("split"):
+        if settings.prior.fraction:
             return "the network before the first pick, tested on the certifying examples"
-        return usual_floor(settings)
+        return super().floor(settings)
 
-    def trusted(self, settings: Settings, evidence: Evidence) -> list[str]:
+    def training(self, settings: Settings) -> tuple[str, str]:
+        start = super().training(settings)[1] if settings.prior.fraction else "init: the seeded initial network"
+        return "Training", f"{start}; then on at most {self.batch:,} picks in each of at most {self.rounds:,} rounds"
+
+    def assumptions(self, settings: Settings, derivation: Derivation) -> list[str]:
+        return [SHUFFLED]
+
+    def trusted(self, settings: Settings) -> list[str]:
         return [
             "that the networks were trained on the picks and the prior's examples only, and that these are the right "
             "picks (verify --retrain picks and trains again)"
         ]
-
-    def assumptions(self, settings: Settings, evidence: Evidence) -> list[str]:
-        return ["The order of the examples is a seeded shuffle that has nothing to do with what they show."]
-
-    def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
-        return predict_labels(frozen.evidence.networks[FINAL], X)
-
-
-def pick(
-    model: Model,
-    judge: Callable[[Model], tuple[np.ndarray, np.ndarray]],
-    learn: Callable[[Model, int, np.ndarray], Model],
-    batch: int,
-    rounds: int,
-) -> tuple[Model, np.ndarray, np.ndarray]:
-    """(last model, positions of the picks in their order, the round of each).
-
-    ``judge(model)`` says of each certifying example whether it is wrong, and its loss. ``learn(model, round, picks)``
-    trains on; it may use nothing of the certifying examples but the picks.
-    """
-    picks, numbers = np.empty(0, np.int64), np.empty(0, np.int64)
-    for number in range(1, rounds + 1):
-        wrong, loss = judge(model)
-        candidates = np.setdiff1d(np.flatnonzero(wrong), picks)  # sorted: a stable sort then keeps positions in order
-        worst = candidates[np.argsort(-loss[candidates], kind="stable")][:batch]
-        if not len(worst):
-            break
-        picks = np.concatenate([picks, worst])
-        numbers = np.concatenate([numbers, np.full(len(worst), number)])
-        model = learn(model, number, picks)
-    return model, picks, numbers
-
-
-def picks_from(trainer: Trainer, first: nn.Module, parts: Split) -> tuple[nn.Module, np.ndarray, np.ndarray]:
-    """``pick`` with networks: warm starts, the plan "picks", and rows of the prior so that they are not forgotten."""
-    settings, data, rows = trainer.settings, trainer.data, parts.certify
-    brief = replace(trainer, work=None)  # a round is short: a checkpoint of each would only fill the disk
-    X, labels = data.X[rows], torch.from_numpy(data.y[rows])
-
-    def judge(network: nn.Module) -> tuple[np.ndarray, np.ndarray]:
-        logits = outputs(network, X).double()
-        wrong = ~(margins(logits, labels)[0] > 0)
-        loss = nn.functional.cross_entropy(logits, labels, reduction="none").nan_to_num(nan=torch.inf)
-        return wrong.numpy(), loss.numpy()
-
-    def learn(network: nn.Module, number: int, picks: np.ndarray) -> nn.Module:
-        again = replayed(settings, parts.prior, number, len(picks))
-        return brief.continued(network, f"picks-{number}", np.concatenate([again, rows[picks]]), role="picks")
-
-    return pick(first, judge, learn, _option(settings, "batch"), _option(settings, "rounds"))
-
-
-def replayed(settings: Settings, prior: np.ndarray, number: int, picked: int) -> np.ndarray:
-    """Rows of the prior that round ``number`` trains on: all of them where a user's function starts anew."""
-    if settings.own_training or len(prior) <= REPLAY:
-        return prior
-    return prior[shuffle(len(prior), derive(settings.seed, "replay", number, picked))[:REPLAY]]
-
-
-def checked_picks(settings: Settings, evidence: Evidence) -> np.ndarray:
-    """The stored picks: different certifying rows, in rounds that follow one another and are not too large."""
-    arrays = evidence.arrays[PICKS]
-    sound = arrays.keys() == {"rows", "rounds"} and all(t.ndim == 1 and t.dtype == torch.int64 for t in arrays.values())
-    if sound:
-        rows, rounds = arrays["rows"].numpy(), arrays["rounds"].numpy()
-        sound = len(rows) == len(rounds) == len(np.unique(rows)) and bool(np.isin(rows, evidence.parts.certify).all())
-        sound = sound and _follow(rounds, _option(settings, "batch"), _option(settings, "rounds"))
-    if not sound:
-        raise VerificationError("picks.safetensors must hold different certifying rows and the round of each.")
-    return rows
-
-
-def _follow(rounds: np.ndarray, batch: int, most: int) -> bool:
-    """Rounds 1, 2, 3, ... of at most ``batch`` picks each, in this order."""
-    if not len(rounds):
-        return True
-    steps = np.diff(rounds, prepend=0)
-    sizes = np.unique(rounds, return_counts=True)[1]
-    return bool(rounds[0] == 1 and (steps >= 0).all() and (steps <= 1).all() and sizes.max() <= batch) and (
-        int(rounds[-1]) <= most
-    )
-
-
-def _last_round(evidence: Evidence) -> int:
-    rounds = evidence.arrays[PICKS]["rounds"]
-    return int(rounds[-1]) if len(rounds) else 0
 
 
 def _note(picked: int, left: Count, rounds: int) -> str:
@@ -238,12 +180,3 @@ def _note(picked: int, left: Count, rounds: int) -> str:
         f"After {picked:,} picks in {rounds:,} rounds {left.value:,} of the other {left.trials:,} examples are still "
         "wrong; they count like picks."
     )
-
-
-def _untrained(trainer: Trainer) -> nn.Module:
-    """The seeded initial network, in eval mode."""
-    return check_network(trainer.fresh(), trainer.data.X, trainer.data.classes)
-
-
-def _option(settings: Settings, name: str) -> int:
-    return int(settings.options.get(name, PickToLearn.options[name]))

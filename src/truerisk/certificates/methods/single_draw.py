@@ -7,83 +7,103 @@ training errors can be counted. The price: the drawn weights may be unlucky, and
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from torch import nn
+from typing import TYPE_CHECKING
 
 from truerisk.bounds import confidence_term, kl_inverse, single_draw
-from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Facts, errors_of
+from truerisk.certificates.counts import Counts, errors_of
 from truerisk.certificates.ledger import Entry, share
-from truerisk.certificates.methods.base import SINGLE_DRAW, Shares, floor_facts
-from truerisk.certificates.methods.pac_bayes import PacBayesKL, both_gaussians
-from truerisk.certificates.rescaling import rescaled_kl
-from truerisk.certificates.scales import divided
-from truerisk.certificates.settings import Settings
-from truerisk.data import Data
-from truerisk.nets import predict_labels
-from truerisk.pacbayes import draw, draw_noise, drawn_network, log_ratio
+from truerisk.certificates.methods.base import SINGLE_DRAW, Shares, floor_counts
+from truerisk.certificates.methods.pac_bayes import Posterior, RandomLayers
+from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.story import Line, Tale, nats
 
 if TYPE_CHECKING:
+    import numpy as np
+    from torch import nn
+
     from truerisk.certificates.frozen import Frozen, Seed
+    from truerisk.certificates.settings import Settings
+    from truerisk.data import Data
 
 EVENT = "disintegrated PAC-Bayes inequality: the certifying examples, or the one draw, are misleading"
 DRAWN = "drawn network"
 SEED = "single draw"
+RATIO = "log_ratio"
 
 
-class SingleDraw(PacBayesKL):
+@dataclass(frozen=True)
+class LogRatio:
+    """ln dQ/dP at the drawn weights, in nats."""
+
+    log_ratio: float
+
+
+@dataclass(frozen=True)
+class DrawnOnce(Posterior):
     """kl(empirical risk of h, true risk of h) <= (ln dQ/dP(h) + ln(2 sqrt(n)/delta)) / n for one draw h from Q."""
 
-    name = "single-draw"
     predictor = SINGLE_DRAW
-    summary = "one network drawn from a posterior and kept (disintegrated PAC-Bayes)"
+    paper = "disintegrated PAC-Bayes (Rivasplata et al. 2020, Viallard et al. 2024)"
 
-    def events(self, settings: Settings) -> Shares:
-        return divided(settings, EVENT, Decimal(1))
+    def events(self) -> Shares:
+        return self.shared(EVENT, Decimal(1))
 
-    def measure(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Facts:
+    def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
+        from truerisk.certificates.workshop.rescaling import rescaled_kl
+        from truerisk.certificates.workshop.scales import scaled_prior
+        from truerisk.pacbayes import draw_noise, log_ratio
+
         evidence, rows = frozen.evidence, frozen.evidence.parts.certify
-        facts, (prior, posterior) = floor_facts(settings, data, evidence), both_gaussians(settings, evidence)
-        count = errors_of(_drawn(frozen), data.X[rows], data.y[rows])
-        noise = draw_noise(posterior, frozen.seed(SEED))
-        return Facts(
-            {**facts.counts, DRAWN: count},
-            facts.duplicates,
-            rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape),
-            numbers={"log_ratio": log_ratio(posterior, prior, noise)},
-        )
+        posterior, prior = evidence.posterior, scaled_prior(evidence, self.layers)
+        drawn = errors_of(_drawn(frozen), data.X[rows], data.y[rows])
+        ratio = log_ratio(posterior, prior, draw_noise(posterior, frozen.seed(SEED)))
+        kl = rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape)
+        return floor_counts(settings, data, evidence).adding({DRAWN: drawn}, kls=(kl,), numbers={RATIO: ratio})
 
-    def derive(self, settings: Settings, evidence: Evidence, facts: Facts, entries: list[Entry]) -> dict[str, Any]:
-        count, delta, ratio = facts.counts[DRAWN], share(entries, EVENT), facts.numbers["log_ratio"]
-        assert facts.kl is not None
+    def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
+        count, delta, ratio = counts[DRAWN], share(entries, EVENT), counts.numbers[RATIO]
         risk = count.value / count.trials
         bound = single_draw(risk, ratio, count.trials, delta)
         without = kl_inverse(risk, confidence_term(count.trials, delta) / count.trials)
-        return {
-            "risk_bound": bound,
-            "empirical_risk": risk,
-            "empirical_risk_upper": risk,
-            "kl": facts.kl.kl,
-            "kl_unrescaled": facts.kl.original,
-            "rescaling": facts.kl.record(),
-            "log_ratio": ratio,
-            "breakdown": [
-                {"part": "errors of the drawn network", "value": risk},
-                {"part": "confidence (delta)", "value": without - risk},
-                {"part": "log density ratio of posterior and prior", "value": bound - without},
-            ],
-        }
+        parts = (
+            Part("errors of the drawn network", risk),
+            Part("confidence (delta)", without - risk),
+            Part("log density ratio of posterior and prior", bound - without),
+        )
+        return Derivation(bound, risk, risk, parts, counts.kls[0], details=(LogRatio(ratio),))
+
+    def details(self) -> tuple[type, ...]:
+        return (LogRatio,)
 
     def predict(self, settings: Settings, frozen: Frozen, X: np.ndarray, seed: int) -> np.ndarray:
         """By the one network that was drawn, whatever ``seed``."""
+        from truerisk.nets import predict_labels
+
         return predict_labels(_drawn(frozen), X)
+
+    def tell(self, record: Record) -> Tale:
+        ratio = record.derivation.detail(LogRatio).log_ratio
+        meaning = "nats: how much likelier the drawn weights are under the posterior than under the prior"
+        return Tale(
+            seen=f"error rate of the drawn network on the {record.n_certify:,} certifying examples",
+            counted=f"{record.counts[DRAWN]:,} wrong",
+            lines=(Line("log ratio", nats(ratio), meaning),),
+        )
+
+
+@dataclass(frozen=True)
+class SingleDraw(RandomLayers, DrawnOnce):
+    """One draw from a posterior that was trained here."""
+
+    name = "single-draw"
+    summary = "one network drawn from a posterior and kept (disintegrated PAC-Bayes)"
 
 
 def _drawn(frozen: Frozen) -> nn.Module:
     """The drawn network. Its seed is a hash of the posterior among others: another posterior gets other noise."""
+    from truerisk.pacbayes import draw, drawn_network
+
     posterior = frozen.evidence.posterior
-    assert posterior is not None
     return drawn_network(posterior, draw(posterior, frozen.seed(SEED)))

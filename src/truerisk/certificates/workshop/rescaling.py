@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from truerisk.certificates.counts import RescaledKL
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.pacbayes import Gaussian, in_float32, kls, rescale_and_tune, tighten
 from truerisk.symmetry import Symmetry, find_symmetry
@@ -24,57 +23,40 @@ from truerisk.symmetry import Symmetry, find_symmetry
 BEST, TOGETHER = "best", "with a tuned prior"  # names in the file: for the KL; for the comparison with a tuned width
 
 
-@dataclass(frozen=True)
-class RescaledKL:
-    """The KLs of a certificate in nats; ``free`` is the number of log-scales, None where none were found."""
-
-    kl: float
-    original: float
-    tuned_scale: float | None = None
-    both: float | None = None
-    free: int | None = None
-
-    def record(self) -> dict[str, Any] | None:
-        """The four columns that belong together."""
-        if self.free is None:
-            return None
-        return {
-            "free_log_scales": self.free,
-            "original": self.original,
-            "tuned_scale": self.tuned_scale,
-            "rescaled": self.kl,
-            "both": self.both,
-        }
-
-
-def best_log_scales(posterior: Gaussian, prior: Gaussian, input_shape: Sequence[int]) -> dict[str, Tensor] | None:
-    """The log-scales of the smallest KL, or None for a network that can't be followed."""
+def followed(gaussian: Gaussian, input_shape: Sequence[int]) -> Symmetry | None:
+    """The rescalings of this network, or None for one that can't be followed."""
     try:
-        symmetry = _symmetry(prior, input_shape)
+        return find_symmetry(gaussian.module, torch.zeros(1, *input_shape))
     except TrueriskError:
+        return None
+
+
+def best_log_scales(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry | None) -> dict[str, Tensor] | None:
+    """The log-scales of the smallest KL, or None for a network that can't be followed."""
+    if symmetry is None:
         return None
     best = tighten(posterior, prior, symmetry).log_scales
     return {BEST: best, TOGETHER: rescale_and_tune(posterior, prior, symmetry, best)}
 
 
-def rescaled_prior(prior: Gaussian, log_scales: Mapping[str, Tensor] | None, input_shape: Sequence[int]) -> Gaussian:
+def rescaled_prior(prior: Gaussian, log_scales: Mapping[str, Tensor] | None, symmetry: Symmetry | None) -> Gaussian:
     """The prior moved by these log-scales: for choosing its widths, never for a bound."""
-    if log_scales is None:
+    if log_scales is None or symmetry is None:
         return prior
-    return prior.rescaled(_symmetry(prior, input_shape).factors(log_scales[BEST]))
+    return prior.rescaled(symmetry.factors(log_scales[BEST]))
 
 
 def moved(
-    posterior: Gaussian, log_scales: dict[str, Tensor] | None, input_shape: Sequence[int]
+    posterior: Gaussian, log_scales: dict[str, Tensor] | None, symmetry: Symmetry | None
 ) -> tuple[Gaussian, dict[str, Tensor] | None]:
     """T^-1 Q in float32 numbers, so that a file keeps exactly what is certified, and the log-scales of T.
 
     Where there are none, or float32 can't hold T^-1 Q, it is Q itself, without log-scales.
     """
-    if log_scales is None:
+    if log_scales is None or symmetry is None:
         return posterior, None
     try:
-        return in_float32(_symmetry(posterior, input_shape).rescale(posterior, -log_scales[BEST])), log_scales
+        return in_float32(symmetry.rescale(posterior, -log_scales[BEST])), log_scales
     except TrueriskError:
         return posterior, None
 
@@ -86,7 +68,9 @@ def rescaled_kl(
     kl = posterior.kl(prior)
     if log_scales is None:
         return RescaledKL(kl, kl)
-    symmetry, stored = _symmetry(prior, input_shape), _checked(log_scales)
+    symmetry, stored = followed(prior, input_shape), _checked(log_scales)
+    if symmetry is None:
+        raise VerificationError("log_scales.safetensors is there, but this network can't be followed.")
     trained = symmetry.rescale(posterior, stored[BEST])
     original, tuned, _, both = kls(trained, prior, symmetry, stored[BEST], stored[TOGETHER])
     if not all(map(math.isfinite, (original, tuned, both))):
@@ -98,7 +82,3 @@ def _checked(log_scales: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     if log_scales.keys() != {BEST, TOGETHER} or any(t.dtype != torch.float64 for t in log_scales.values()):
         raise VerificationError("log_scales.safetensors must hold two vectors of float64 numbers.")
     return log_scales
-
-
-def _symmetry(gaussian: Gaussian, input_shape: Sequence[int]) -> Symmetry:
-    return find_symmetry(gaussian.module, torch.zeros(1, *input_shape))

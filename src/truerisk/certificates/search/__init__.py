@@ -1,8 +1,8 @@
 """``truerisk.search``: a network, a learning rate and a split for a certificate, found on rows that never certify.
 
-Rule 3 of the design: a search is done on data that never certifies, or paid for. The width of a prior needs no search.
-That of a learnt prior is chosen on the prior's own rows anyway (``settings.LEARNT_STDS``), and ``scales="grid"`` pays
-in the ledger for those of a data-free prior.
+Rule 3 of docs/design.rst: a search is done on data that never certifies, or paid for. The width of a prior needs no
+search. That of a learnt prior is chosen on the prior's own rows anyway (``settings.LEARNT_STDS``), and a grid of scales
+pays in the ledger for those of a data-free prior.
 """
 
 from __future__ import annotations
@@ -14,16 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from truerisk import words
-from truerisk.certificates.contest import Entrant, Field, contest, free_rows, shortened
-from truerisk.certificates.curve import Curve, Prediction, best_split, predict_floors
-from truerisk.certificates.methods import find_method
-from truerisk.certificates.settings import HOLD_OUT, check_seed, split_fraction
-from truerisk.certificates.together import Request
+from truerisk.certificates.choose import settle
+from truerisk.certificates.draws import NOTHING_SAID
+from truerisk.certificates.methods import BASELINE
+from truerisk.certificates.prior import Prior
+from truerisk.certificates.request import Request
+from truerisk.certificates.search.contest import Entrant, Field, contest, free_rows, shortened
+from truerisk.certificates.search.curve import Curve, Prediction, best_split, predict_floors
+from truerisk.certificates.settings import check_seed
+from truerisk.certificates.workshop.material import Material
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
+from truerisk.names import CPU
 from truerisk.nets import BUILTIN, Architecture, architecture
 from truerisk.threads import limited, threads_for
-from truerisk.training.device import CPU, training_on
+from truerisk.training.device import training_on
 
 PRIORS = ("split:0.5", "split:0.8", "split:0.9")
 FACTORS = (0.3, 1.0, 3.0)  # learning rates that are tried, in units of the plan's own
@@ -82,7 +87,7 @@ class Search:
     @property
     def sentence(self) -> str:
         """What was looked at, and what it costs."""
-        least = split_fraction(self.predictions[0].prior)
+        least = Prior(self.predictions[0].prior).fraction
         return (
             f"Looked at {self.rows:,} rows that no certificate with seed {self.seed} and a split of at least {least:g} "
             "certifies on; nothing to pay: leave --tried at 1."
@@ -130,21 +135,21 @@ def search(
     ('mlp:16', 0.01, 4)
     """
     check_seed(seed)
-    priors = _splits([priors] if isinstance(priors, str) else priors)
+    splits = _splits([priors] if isinstance(priors, str) else priors)
     loaded = load("digits" if data is None else data, data_dir)
     given: dict[str, Any] = {"delta": delta, "epochs": epochs, "trust_factory": trust_factory}
     entrants = [
         entrant
         for arch in _architectures(models, loaded, trust_factory)
-        for entrant in _entrants(arch, loaded, priors[0], seed, lrs, given)
+        for entrant in _entrants(arch, loaded, splits[0], seed, lrs, given)
     ]
     if not entrants:
         raise TrueriskError("there is nothing to compare: give at least one model and one learning rate.")
-    rows = free_rows(entrants[0].settings, priors, len(loaded))
+    rows = free_rows(entrants[0].settings, splits, len(loaded))
     with training_on(device), limited(max(entrant.settings.threads for entrant in entrants)):
         winner, results, curve = contest(entrants, Field.of(loaded, rows, Path(work) if work else None))
     candidates = [_candidate(e, share, wrong, curve.n) for e, (share, wrong) in zip(entrants, results, strict=True)]
-    predictions = predict_floors(curve, priors, len(loaded), delta)
+    predictions = predict_floors(curve, splits, len(loaded), delta)
     given |= {"device": device, "data_dir": None if data_dir is None else str(data_dir)}
     return Search(
         winner=candidates[winner],
@@ -159,17 +164,18 @@ def search(
     )
 
 
-def _splits(priors: Sequence[str]) -> list[str]:
+def _splits(texts: Sequence[str]) -> list[Prior]:
     """The splits without repeats, smallest first."""
-    if not priors:
+    if not texts:
         raise TrueriskError("there is no split to choose from: give at least one, as in --prior split:0.5.")
-    free = [prior for prior in priors if not split_fraction(prior)]
+    priors = [Prior.parse(text) for text in dict.fromkeys(texts)]
+    free = [prior for prior in priors if prior.data_free]
     if free:
         raise TrueriskError(
             f"with the data-free prior {free[0]} every row certifies, so that none may be looked at for nothing; give "
             "--prior split:FRACTION, or compare certificates and pay with --tried."
         )
-    return sorted(dict.fromkeys(priors), key=split_fraction)
+    return sorted(priors, key=lambda prior: prior.fraction)
 
 
 def _architectures(models: object, data: Data, trust_factory: bool) -> list[Architecture]:
@@ -185,16 +191,15 @@ def _architectures(models: object, data: Data, trust_factory: bool) -> list[Arch
 
 
 def _entrants(
-    arch: Architecture, data: Data, prior: str, seed: int, lrs: Sequence[float] | None, given: dict[str, Any]
+    arch: Architecture, data: Data, prior: Prior, seed: int, lrs: Sequence[float] | None, given: dict[str, Any]
 ) -> Iterator[Entrant]:
     """One for each learning rate, trained as ``certify`` would with the smallest split; bad values are refused here."""
 
-    threads = threads_for(arch.template(), data.X)
+    material = Material(data, arch, False, NOTHING_SAID, threads_for(arch.template(), data.X))
 
     def entrant(lr: float | None) -> Entrant:
-        fixed: dict[str, Any] = {"tried": 1, "objective": "tempered", "prior_std": None, "options": {}}
-        request = Request(data, arch, prior, seed=seed, lr=lr, threads=threads, **fixed, **given)
-        return Entrant(arch, request.settings(find_method(HOLD_OUT), prior))
+        request = Request(method=BASELINE(), prior=str(prior), seed=seed, lr=lr, **given)
+        return Entrant(arch, settle(request, material, BASELINE(), prior))
 
     if lrs is None:
         own = entrant(None).settings.plans["prior"].lr

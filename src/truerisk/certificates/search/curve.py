@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerisk.bounds import clopper_pearson
-from truerisk.certificates.settings import split_fraction
+from truerisk.certificates.prior import Prior
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def fit_curve(points: Sequence[Point], n: int) -> Curve:
     return Curve(tuple(points), n, scale=math.exp(float(rate.mean() + power * m.mean())), power=power)
 
 
-def predict_floors(curve: Curve, priors: Iterable[str], n: int, delta: float) -> tuple[Prediction, ...]:
+def predict_floors(curve: Curve, priors: Iterable[Prior], n: int, delta: float) -> tuple[Prediction, ...]:
     """For each split of ``n`` examples, the hold-out bound of a network that errs as often as the curve says.
 
     The expected number of errors is no whole number; the bound is interpolated between its two neighbours.
@@ -83,10 +83,10 @@ def best_split(predictions: Sequence[Prediction]) -> Prediction:
     return min(predictions, key=lambda prediction: prediction.floor)
 
 
-def _predict(curve: Curve, prior: str, n: int, delta: float) -> Prediction:
-    n_prior = round(split_fraction(prior) * n)
+def _predict(curve: Curve, prior: Prior, n: int, delta: float) -> Prediction:
+    n_prior = round(prior.fraction * n)
     n_certify = n - n_prior
     error = curve.error(n_prior)
     below = min(int(error * n_certify), n_certify - 1)
     low, high = (clopper_pearson(errors, n_certify, delta) for errors in (below, below + 1))
-    return Prediction(prior, n_prior, n_certify, error, low + (error * n_certify - below) * (high - low))
+    return Prediction(str(prior), n_prior, n_certify, error, low + (error * n_certify - below) * (high - low))

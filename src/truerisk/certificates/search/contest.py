@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from truerisk import progress
-from truerisk.certificates.curve import Curve, Point, fit_curve
 from truerisk.certificates.evidence import split_data
+from truerisk.certificates.prior import Prior
+from truerisk.certificates.search.curve import Curve, Point, fit_curve
 from truerisk.certificates.settings import Settings
-from truerisk.certificates.trainer import Trainer
+from truerisk.certificates.workshop.trainer import Trainer
 from truerisk.data import Data
 from truerisk.errors import TrueriskError
 from truerisk.nets import Architecture, count_errors
@@ -78,7 +79,7 @@ class Field:
         return count_errors(network, self.data.X[self.validate], self.data.y[self.validate])[0]
 
 
-def free_rows(settings: Settings, priors: Sequence[str], n: int) -> np.ndarray:
+def free_rows(settings: Settings, priors: Sequence[Prior], n: int) -> np.ndarray:
     """The rows, in shuffled order, that none of these splits of ``n`` rows certifies on."""
     parts = [split_data(replace(settings, prior=prior), n) for prior in priors]
     smallest = min((each.prior for each in parts), key=len)

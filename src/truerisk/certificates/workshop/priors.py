@@ -8,15 +8,13 @@ import numpy as np
 from torch import nn
 
 from truerisk.certificates.settings import LEARNT_EXCESS, LEARNT_STDS, Settings
-from truerisk.certificates.trainer import Trainer
+from truerisk.certificates.workshop.trainer import Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
 from truerisk.nets import count_errors
 from truerisk.pacbayes import Gaussian, fan_in_std, find_head, gibbs_risk, in_float32, plan_draws
 from truerisk.pacbayes.gaussian import trainable
 from truerisk.seeds import derive
-
-ALL, LAST = "all", "last"  # which layers are random
 
 
 def make_prior(trainer: Trainer, parts: Split) -> Gaussian:
@@ -28,7 +26,7 @@ def make_prior(trainer: Trainer, parts: Split) -> Gaussian:
 
 def prior_around(centre: nn.Module, settings: Settings, examples: Data | None) -> Gaussian:
     """The prior with this centre; ``examples`` are the prior's own, which may choose its width for free."""
-    if settings.options.get("random", ALL) == LAST:
+    if settings.method.only_last:
         freeze_all_but_last(centre)
     if settings.prior_std is None:
         assert examples is not None  # only a prior with examples of its own may leave its width open
@@ -38,7 +36,7 @@ def prior_around(centre: nn.Module, settings: Settings, examples: Data | None) -
         prior = _widest_that_still_fits(head.linear(), head.features(examples.X), examples.y, settings.seed)
         return head.extend(prior)
     scale = fan_in_std(centre, settings.prior_std)
-    prior = Gaussian.zero(centre, scale) if settings.prior == "zero" else Gaussian.around(centre, scale)
+    prior = Gaussian.zero(centre, scale) if settings.prior.centred else Gaussian.around(centre, scale)
     return in_float32(prior)
 
 
@@ -53,7 +51,7 @@ def freeze_all_but_last(module: nn.Module) -> None:
 
 def random_weights(settings: Settings, module: nn.Module) -> set[str]:
     """The names of the weights that a prior of these settings leaves to chance."""
-    if settings.options.get("random", ALL) == LAST:
+    if settings.method.only_last:
         freeze_all_but_last(module)
     return set(trainable(module))
 

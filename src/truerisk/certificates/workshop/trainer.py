@@ -1,4 +1,4 @@
-"""Training for certificates. Who may see what (rules 2, 3 and 5 of the design) is decided by who calls this.
+"""Training for certificates. Who may see what (rules 2, 3 and 5 of docs/design.rst) is decided by who calls this.
 
 The prior starts from a seeded initialization and sees the prior's examples only; the posterior may see
 everything; a network that is tested on examples never sees them before.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from truerisk.certificates.evidence import floor_split
+from truerisk.certificates.request import Fit
 from truerisk.certificates.settings import DATA_FREE_START, Settings
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
@@ -26,8 +28,6 @@ from truerisk.nets import Architecture, check_network, precision
 from truerisk.pacbayes import Gaussian, train_posterior
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import Checkpoint, fit
-
-Fit = Callable[..., Any]  # (fresh module, torch Dataset) -> the trained module, or None if trained in place
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Trainer:
     arch: Architecture
     own_fit: Fit | None = None
     work: Path | None = None
+    unlabelled: np.ndarray | None = None  # inputs that nothing was trained on
 
     def fresh(self) -> nn.Module:
         """A network with seeded initial weights; never the weights of a module the user handed over."""
@@ -57,6 +58,18 @@ class Trainer:
     def network(self, role: str, rows: np.ndarray) -> nn.Module:
         """A network trained from its seeded start on ``rows`` alone, in eval mode; ``role`` names its plan."""
         return self._fitted(self.fresh(), role, role, rows)
+
+    def tested(self, parts: Split) -> nn.Module:
+        """The network of the hold-out baseline: trained on the prior's examples, or on four fifths of all."""
+        if len(parts.prior):
+            return self.network("prior", parts.prior)
+        return self.network("floor", floor_split(self.settings, len(self.data))[0])
+
+    def given(self, parts: Split) -> nn.Module:
+        """The network that came trained, as it is; it must run on the rows that certify it."""
+        if self.arch.given is None:
+            raise TrueriskError("a built-in network has no trained weights of its own: give --weights FILE.")
+        return check_network(self.arch.given, self.data.X[parts.certify], self.data.classes)
 
     def continued(self, module: nn.Module, name: str, rows: np.ndarray, role: str = "update") -> nn.Module:
         """A copy of ``module`` trained on, by the plan of ``role``, on ``rows``; a user's function starts anew."""
@@ -92,23 +105,48 @@ class Trainer:
             parameter.requires_grad_(fresh.get_parameter(name).requires_grad)
         return trained
 
-    def posterior(self, prior: Gaussian, parts: Split) -> Gaussian:
+    def posterior(self, prior: Gaussian, parts: Split, warmup: float = 0.0) -> Gaussian:
         """The posterior trained on the certifying examples, starting at the prior (narrower if data-free)."""
-        plan = self.settings.plans["posterior"]
-        X, y = self.data.X[parts.certify], self.data.y[parts.certify]
         ratio = 1.0 if len(parts.prior) else DATA_FREE_START
         start = Gaussian(prior.module, prior.mean, {name: ratio * std for name, std in prior.std.items()})
-        widths = {f"std {name}": std for name, std in prior.std.items()}
-        checkpoint = self._checkpoint("posterior", "posterior", prior.mean | widths | prior.fixed, parts.certify)
-        posterior, _ = train_posterior(prior, X, y, plan, start=start, checkpoint=checkpoint, **self.objective)
+        return self.trained_from(start, prior, parts.certify, "posterior", prior.mean | prior.fixed, warmup)
+
+    def trained_from(
+        self,
+        start: Gaussian,
+        prior: Gaussian,
+        rows: np.ndarray,
+        name: str,
+        centre: Mapping[str, Tensor],
+        warmup: float,
+        means: bool = True,
+    ) -> Gaussian:
+        """The posterior that training on ``rows`` makes of ``start``; without ``means``, of its widths alone.
+
+        ``centre`` is what tells this training from others, beside the widths of the prior.
+        """
+        objective: dict[str, Any] = {"objective_name": self.settings.objective, "warmup": warmup}
+        widths = {f"std {key}": std for key, std in prior.std.items()}
+        posterior, _ = train_posterior(
+            prior,
+            self.data.X[rows],
+            self.data.y[rows],
+            self.settings.plans["posterior"],
+            start=start,
+            means=means,
+            checkpoint=self._checkpoint("posterior", name, {**centre, **widths}, rows, objective),
+            **objective,
+        )
         return posterior
 
-    @property
-    def objective(self) -> dict[str, Any]:
-        """What the training of a posterior minimizes: for ``train_posterior``."""
-        return {"objective_name": self.settings.objective, "warmup": self.settings.options.get("warmup", 0.0)}
-
-    def _checkpoint(self, role: str, name: str, start: dict[str, Tensor], rows: np.ndarray) -> Checkpoint | None:
+    def _checkpoint(
+        self,
+        role: str,
+        name: str,
+        start: Mapping[str, Tensor],
+        rows: np.ndarray,
+        objective: Mapping[str, Any] | None = None,
+    ) -> Checkpoint | None:
         """Where this training is kept. All that decides its outcome must agree, the rest (method, delta) need not.
 
         So another method that needs the same network finds it there.
@@ -118,7 +156,7 @@ class Trainer:
         first = save_tensors({key: value.contiguous().clone() for key, value in start.items()})
         key = {
             "plan": self.settings.plans[role].record(),
-            "objective": self.objective if role == "posterior" else None,
+            "objective": objective,
             "data": self.data.sha256,
             "rows": hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest(),
             "start": hashlib.sha256(first).hexdigest(),

@@ -1,0 +1,172 @@
+"""What a user asks for, read once. All that options alone decide is refused here, without torch and before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from truerisk.certificates.draws import Draws
+from truerisk.certificates.ledger import check_delta
+from truerisk.certificates.methods import BASELINE, METHODS, PREDICTORS, USUAL, Method, find_method
+from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
+from truerisk.certificates.prior import Prior
+from truerisk.certificates.schema import option, settle
+from truerisk.certificates.settings import check_prior_std, check_seed
+from truerisk.errors import TrueriskError
+from truerisk.names import CPU, DEVICES, OBJECTIVES
+from truerisk.threads import check_threads
+
+Fit = Callable[..., Any]  # (fresh module, torch Dataset) -> the trained module, or None if trained in place
+ALL = "all"  # in place of a method's name: every one that applies
+
+
+@dataclass(frozen=True)
+class Request:
+    """A network, data, and all choices. Fields with a help text are options of the command line as well."""
+
+    data: object = option(None, "Name (digits, mnist, openml:iris) or path (.npz, folder).", shown="digits")
+    model: object = option(
+        None, "mlp, mlp:600-600, convnet, file.py:factory or package.module:factory.", shown="convnet or mlp, by input"
+    )
+    weights: object = option(
+        None,
+        "Trained weights (safetensors or .pt state dict), with --fresh or with the data they saw as --data.",
+        shown="",
+    )
+    fresh: object = option(None, "Labelled data that the trained network never saw.", shown="")
+    trained_on: object = option(None, "What it was trained on: row numbers (.npy .txt .json) or data.", shown="")
+    unlabelled: object = option(None, "Inputs that the trained network never saw; labels are ignored.", shown="")
+    repeats_are_draws: bool = option(False, "Vouch that rows with equal values are separate draws.")
+    ids: object = option(None, "Identities of the fresh or unlabelled rows (.npy .txt .json).", shown="")
+    trained_on_ids: object = option(None, "Identities of the rows that it was trained on.", shown="")
+    prior: str | None = option(None, "zero, init or split:FRACTION.", shown="split:0.5; zero with --weights")
+    method: str | Method | None = option(
+        None, "all, or one of the methods below.", shown=f"{USUAL[STOCHASTIC][0].name}; all with --weights"
+    )
+    predictor: str | None = option(None, "Kind of predictor: stochastic, single-draw or deterministic.", shown="")
+    delta: float = option(0.05, "Probability with which the certificate may fail.")
+    seed: int = option(0, "Same seed, threads and software: same certificate.")
+    tried: int | None = option(None, "Configurations compared on this data, this one included.", shown="1")
+    epochs: int | None = option(None, "Passes over the data.", shown="by data size")
+    lr: float | None = option(None, "Peak learning rate of the network's training.", shown="by network")
+    prior_std: float | None = option(None, "Width of the prior in units of 1/sqrt(fan_in).", shown="by prior")
+    objective: str = option("tempered", "tempered, quadratic, lambda or kl.")
+    device: str = option(CPU, "Where networks are trained: cpu, cuda or auto.")
+    threads: int | None = option(None, "Threads that compute.", shown="1, or 2 for a large network")
+    trust_factory: bool = option(False, "Vouch that the factory's weights and buffers never saw this data.")
+    data_dir: Path | str | None = option(None, "Look for data files here first.", shown="")
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the method
+    fit: Fit | None = None
+    work: Path | None = None
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_seed(self.seed)
+        check_delta(self.delta, self.configurations)
+        check_prior_std(self.prior_std)
+        if self.threads is not None:
+            check_threads(self.threads)
+        if self.predictor not in (None, *PREDICTORS):
+            raise TrueriskError(
+                f"there is no kind of predictor {self.predictor!r}; choose one of {', '.join(PREDICTORS)}."
+            )
+        if self.objective not in OBJECTIVES:
+            raise TrueriskError(f"there is no objective {self.objective!r}; choose one of {', '.join(OBJECTIVES)}.")
+        if self.device not in DEVICES:
+            raise TrueriskError(f"the device is {self.device!r}, but must be one of {', '.join(DEVICES)}.")
+        if self.lr is not None and self.fit is not None:
+            raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
+        self._refuse_together()
+        self._refuse_methods()
+
+    def _refuse_together(self) -> None:
+        """Options that contradict one another."""
+        if self.fresh is None:
+            if self.trained_on is not None:
+                raise TrueriskError(
+                    "trained_on says what fresh examples must not overlap: give fresh data too (--fresh)."
+                )
+            if self.unlabelled is None and self.draws.recorded()["row_ids"]:
+                raise TrueriskError(
+                    "ids are of rows that the network never saw: give --fresh or --unlabelled with --ids."
+                )
+            return
+        if self.data is not None:
+            raise TrueriskError(
+                "give either data (to train and certify) or fresh (to certify what is trained), not both."
+            )
+        if self.unlabelled is not None:
+            raise TrueriskError("fresh examples have labels and need no unlabelled ones: give either of the two.")
+        if self.method not in (None, BASELINE.name, BASELINE()) or self.predictor not in (None, DETERMINISTIC):
+            raise TrueriskError(
+                f"fresh examples certify a network as it is, by {BASELINE.name}: leave out --method and --for."
+            )
+
+    def _refuse_methods(self) -> None:
+        """Methods that don't exist, their options, and a prior that the one method does not go with."""
+        asked, found = self.asked_prior, self.candidates(self.brings_weights)
+        if len(found) == 1 and self.fresh is None:
+            found[0].refuse(asked or found[0].usual_prior, given=found[0].needs_weights)
+
+    @property
+    def configurations(self) -> int:
+        """How many the user compared."""
+        return 1 if self.tried is None else self.tried
+
+    @property
+    def brings_weights(self) -> bool:
+        """Whether a network came trained on the data, by what was said; a module may bring weights silently."""
+        return self.weights is not None or self.unlabelled is not None
+
+    @cached_property
+    def draws(self) -> Draws:
+        """What is said about rows with equal values."""
+        return Draws.of(self.repeats_are_draws, self.ids, self.trained_on_ids)
+
+    @cached_property
+    def named(self) -> Method | None:
+        """The method that was asked for by name or as an object."""
+        if isinstance(self.method, Method):
+            if self.options:
+                raise TrueriskError("give the options in the method itself, or its name and options beside it.")
+            return self.method
+        return None if self.method in (None, ALL) else find_method(str(self.method)).of(self.options)
+
+    @cached_property
+    def asked_prior(self) -> Prior | None:
+        """The prior that was asked for; None: as the method likes it."""
+        return None if self.prior is None else Prior.parse(self.prior)
+
+    def candidates(self, trained: bool) -> list[Method]:
+        """The methods that this may mean for a network that came ``trained`` or not, with their options."""
+        if self.fresh is not None:
+            return [BASELINE()]
+        if self.named is not None:
+            if self.predictor not in (None, self.named.predictor):
+                raise TrueriskError(
+                    f"the method {self.named.name} certifies a {self.named.predictor} predictor, not a "
+                    f"{self.predictor} one; give either --method or --for."
+                )
+            return [self.named]
+        if self.method is None and not trained:
+            aside = self.asked_prior is None or self.asked_prior.fraction > 0
+            return [USUAL[self.predictor or STOCHASTIC][0 if aside else 1].of(self.options)]
+        kinds = [kind for kind in METHODS.values() if self.suits(kind, trained)]
+        if self.method is None and self.predictor is None:
+            # A single draw is no better than the posterior it is drawn from.
+            kinds = [kind for kind in kinds if kind.predictor != SINGLE_DRAW]
+        unknown = set(self.options).difference(*(kind.takes(self.options) for kind in kinds))
+        if unknown:
+            raise TrueriskError(f"none of these methods takes the option {', '.join(sorted(unknown))}.")
+        return [kind.of(kind.takes(self.options)) for kind in kinds]
+
+    def suits(self, kind: type[Method] | Method, trained: bool) -> bool:
+        """Whether a method is for such a network and predictor."""
+        if self.predictor not in (None, kind.predictor):
+            return False
+        if not trained:
+            return not kind.needs_weights
+        return kind.takes_weights and (self.unlabelled is not None or not kind.needs_unlabelled)

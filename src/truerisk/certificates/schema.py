@@ -1,0 +1,165 @@
+"""Frozen dataclasses as options and as JSON: each field is declared once.
+
+From a declaration follow the checks of its values, the flags of the command line, the tables of the documentation, and
+how a file is read: strictly, every field there, each with its type and within its limits, and none besides.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from truerisk.errors import TrueriskError
+
+T = TypeVar("T")
+OPTION = "option"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a value must be, besides its type."""
+
+    low: float | None = None  # at least
+    high: float | None = None  # at most
+    above: float | None = None  # more than
+    below: float | None = None  # less than
+    among: Sequence[str] = ()
+
+    def met(self, value: Any) -> bool:
+        """Whether a value lies within them; not a number never does.
+
+        >>> Limits(low=0, below=1).met(0.0), Limits(low=0, below=1).met(float("nan"))
+        (True, False)
+        """
+        return (
+            (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+            and (not self.among or value in self.among)
+        )
+
+    def __str__(self) -> str:
+        if self.among:
+            return f"must be {' or '.join([', '.join(self.among[:-1]), self.among[-1]])}"
+        ends = [("at least {}", self.low), ("more than {}", self.above), ("at most {}", self.high)]
+        ends.append(("less than {}", self.below))
+        return "must be " + " and ".join(text.format(f"{end:g}") for text, end in ends if end is not None)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One option: its name, its type, what it is for, its default, and what the help says about that."""
+
+    name: str
+    kind: type
+    help: str
+    default: Any
+    shown: str
+    limits: Limits
+
+
+def option(default: Any, about: str, *, shown: str | None = None, **limits: Any) -> Any:
+    """A field that a user may set; ``limits`` are those of ``Limits``."""
+    return field(default=default, metadata={OPTION: (about, shown, Limits(**limits))})
+
+
+def flags(cls: type) -> list[Flag]:
+    """The options of a class, in their order."""
+    found = []
+    for each in _options(cls):
+        about, shown, limits = each.metadata[OPTION]
+        kind = _plain(_hints(cls)[each.name])
+        text = f"{each.default:g}" if isinstance(each.default, float) else str(each.default)
+        found.append(Flag(each.name, kind, about, each.default, text if shown is None else shown, limits))
+    return found
+
+
+def settle(made: Any) -> None:
+    """Check the options of a new object, and turn whole numbers into floats where those are meant."""
+    cls: Any = type(made)
+    hints = _hints(cls)
+    for each in _options(cls):
+        value, limits = getattr(made, each.name), each.metadata[OPTION][2]
+        kind = hints[each.name]
+        if kind is float and type(value) is int:
+            value = float(value)
+            object.__setattr__(made, each.name, value)
+        if value is None and type(None) in get_args(kind):
+            continue
+        if isinstance(_plain(kind), type) and type(value) is not _plain(kind) and _plain(kind) in PLAIN:
+            raise TrueriskError(f"{each.name} is {value!r}, but must be {PLAIN[_plain(kind)]}.")
+        if not limits.met(value):
+            raise TrueriskError(f"{each.name} is {_shown(value)}, but {limits}.")
+
+
+PLAIN = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+
+
+def dump(value: Any) -> Any:
+    """A value as JSON has it; ``to_json`` of a class comes first, then the fields of a dataclass."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: dump(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, dict):
+        return {name: dump(each) for name, each in value.items()}
+    return [dump(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def read(cls: type[T], json: object, where: str, **made: Any) -> T:
+    """The inverse of ``dump``: every field with its very type, and no other field; else a TrueriskError.
+
+    Fields that were ``made`` otherwise are not read.
+    """
+    if not isinstance(json, Mapping):
+        raise TrueriskError(f"{where} is not readable: it must be an object with fields.")
+    hints, all_names = _hints(cls), [each.name for each in fields(cls)]  # type: ignore[arg-type]
+    names = [name for name in all_names if name not in made]
+    missing, unknown = [name for name in names if name not in json], sorted(map(str, json.keys() - set(names)))
+    if missing or unknown:
+        what = f"it has no field {missing[0]!r}" if missing else f"nobody writes the field {unknown[0][:100]!r}"
+        raise TrueriskError(f"{where} is not readable: {what}.")
+    return cls(**made, **{name: value_of(hints[name], json[name], f"{where}, {name}") for name in names})
+
+
+def value_of(kind: Any, json: object, where: str) -> Any:
+    """A value of this type."""
+    if hasattr(kind, "from_json"):
+        return kind.from_json(json)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return read(kind, json, where)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (types.UnionType, Union):
+        return None if json is None and type(None) in arguments else value_of(_plain(kind), json, where)
+    if origin is tuple and isinstance(json, list):
+        return tuple(value_of(arguments[0], each, where) for each in json)
+    if origin is dict and isinstance(json, dict):
+        return {str(name): value_of(arguments[1], each, where) for name, each in json.items()}
+    if type(json) is not kind:
+        raise TrueriskError(f"{where} is not readable: {_shown(json)} is not {PLAIN.get(kind, 'what it must be')}.")
+    return json
+
+
+def _options(cls: type) -> Iterator[Field[Any]]:
+    assert is_dataclass(cls)
+    return (each for each in fields(cls) if OPTION in each.metadata and each.default is not MISSING)
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _plain(kind: Any) -> Any:
+    """The type itself where it may also be None."""
+    others = [each for each in get_args(kind) if each is not type(None)]
+    return others[0] if get_origin(kind) in (types.UnionType, Union) and len(others) == 1 else kind
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else text[:60] + "..."

@@ -1,0 +1,337 @@
+"""A certificate told to people. Terminal and page show a ``Story``, and know no method.
+
+What every certificate has is told here, what only one kind has by its method (``Method.tell``). How a number is rounded
+follows from what it is: upper ends up, observed rates to the nearest (``truerisk.words``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from truerisk import words
+from truerisk.names import BUILTIN
+
+if TYPE_CHECKING:
+    from truerisk.certificates.record import Record
+
+# Names that may be loaded because a certificate says so: they read known files or generate, nothing else.
+SAFE_SOURCES = ("digits", "mnist1d", "mnist", "fashion-mnist", "cifar-10")
+
+
+class Kind(Enum):
+    """What a number is: how it is written with decimals, and how where rates are in percent."""
+
+    BOUND = "an upper end of a rate"
+    SEEN = "an observed rate"
+    NATS = "a KL or a log ratio"
+    COUNT = "a whole number"
+    DELTA = "a failure probability"
+
+
+ROUNDED: dict[Kind, tuple[Callable[[float], str], Callable[[float], str]]] = {
+    Kind.BOUND: (words.bound, words.bound_percent),
+    Kind.SEEN: (words.seen, words.seen_percent),
+    Kind.NATS: (words.nats, words.nats),
+    Kind.COUNT: (lambda value: f"{value:,}", lambda value: f"{value:,}"),
+    Kind.DELTA: (words.delta, words.decimal),
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number and what it is.
+
+    >>> Quantity(0.06614813, Kind.BOUND).plain, Quantity(0.06614813, Kind.BOUND).percent
+    ('0.0662', '6.7 %')
+    """
+
+    value: float
+    kind: Kind
+
+    @property
+    def plain(self) -> str:
+        return ROUNDED[self.kind][0](self.value)
+
+    @property
+    def percent(self) -> str:
+        return ROUNDED[self.kind][1](self.value)
+
+
+def upper(value: float) -> Quantity:
+    """An upper end."""
+    return Quantity(value, Kind.BOUND)
+
+
+def seen(value: float) -> Quantity:
+    """An observed rate."""
+    return Quantity(value, Kind.SEEN)
+
+
+def nats(value: float) -> Quantity:
+    return Quantity(value, Kind.NATS)
+
+
+def count(value: int) -> Quantity:
+    return Quantity(value, Kind.COUNT)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One number with a short name and what it means; an empty name belongs to the line before.
+
+    ``brief`` is the meaning where there is little room.
+    """
+
+    label: str
+    quantity: Quantity
+    meaning: str
+    brief: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of its own, for the page: what it shows, and rows of words and numbers; ``notes`` stand beside a row."""
+
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | Quantity, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tale:
+    """What a method tells of its certificate."""
+
+    seen: str  # what the empirical risk is the rate of
+    counted: str = ""  # in whole numbers
+    lines: tuple[Line, ...] = ()
+    tables: tuple[Table, ...] = ()
+    kl: str = "nats between posterior and prior: what the network learnt from the certifying examples"
+    rescaling: str = "What rescaling gives"
+
+
+@dataclass(frozen=True)
+class Commands:
+    """How anyone checks a certificate; ``retrain`` is empty where nothing can be trained again from here."""
+
+    verify: str
+    retrain: str
+    predict: str
+
+
+@dataclass(frozen=True)
+class Story:
+    """A certificate in words and rounded numbers, in the order in which people ask."""
+
+    title: str
+    headline: str
+    certificate: Line
+    floor: Line
+    seen: Line
+    lines: tuple[Line, ...]
+    delta: Line
+    parts: tuple[tuple[str, float], ...]
+    verdict: str  # how the certificate compares with its baseline
+    warnings: tuple[str, ...]
+    ledger: tuple[tuple[str, Quantity], ...]
+    spent: Quantity  # by all events together
+    tables: tuple[Table, ...]
+    assumptions: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    files: dict[str, str]
+    check: Commands
+    unchecked: tuple[str, ...]
+    method: str
+    predictor: str
+    kl: Quantity | None
+    threads: int
+    version: str
+
+
+def tell(record: Record) -> Story:
+    """All that is said about a certificate."""
+    settings, found, kl = record.settings, record.derivation, record.derivation.kl
+    tale = settings.method.tell(record)
+    return Story(
+        title=f"{settings.model} on {record.data.name}",
+        headline=record.sentence,
+        certificate=Line(
+            "certificate",
+            upper(found.risk_bound),
+            "The true risk is at most this, or something happened that has a probability of at most "
+            f"{words.decimal(settings.delta)} (delta).",
+            f"at most {words.bound_percent(found.risk_bound)} wrong on unseen data",
+        ),
+        floor=Line("floor", upper(record.floor.bound), _instead(record), f"the hold-out bound: {record.floor.what}"),
+        seen=Line("seen", seen(found.empirical_risk), _sentence(tale.seen, tale.counted), tale.seen),
+        lines=(*tale.lines, *_kl_lines(record, tale)),
+        delta=Line(
+            "delta",
+            Quantity(settings.delta, Kind.DELTA),
+            "the probability with which the certificate may be wrong",
+        ),
+        parts=tuple((each.part, each.value) for each in found.breakdown),
+        verdict=_verdict(record),
+        warnings=record.warnings,
+        ledger=tuple((entry["event"], Quantity(entry["delta"], Kind.DELTA)) for entry in record.ledger),
+        spent=Quantity(float(sum((words.exact(entry["delta"]) for entry in record.ledger), Decimal(0))), Kind.DELTA),
+        tables=(*tale.tables, *_rescaling(record, tale)),
+        assumptions=record.assumptions,
+        facts=tuple(_facts(record, tale)),
+        files=record.files,
+        check=_commands(record),
+        unchecked=tuple(unchecked(record)),
+        method=settings.method.name,
+        predictor=settings.method.predictor,
+        kl=None if kl is None else nats(kl.kl),
+        threads=settings.threads,
+        version=record.version,
+    )
+
+
+def unchecked(record: Record, retrained: bool = False) -> list[str]:
+    """What verify can't know from the files, or takes on trust."""
+    settings = record.settings
+    lines = [] if retrained else settings.method.trusted(settings)
+    lines += settings.method.vouched(record)
+    lines.append("that the examples are independent draws, without near copies or groups")
+    if settings.repeats:
+        lines.append(f"that {settings.repeats:,} rows that equal another are separate draws: that is your word")
+    if settings.trust_factory:
+        lines.append("that the weights which the factory starts from never saw this data: that is your word")
+    if not settings.prior.trained:
+        if settings.model_kind != BUILTIN:
+            lines.append("that the code of your model holds nothing that was learned from this data")
+        one = settings.tried == settings.methods == 1
+        tried = f"{words.several(settings.tried, 'configuration')} and {words.several(settings.methods, 'method')}"
+        lines.append(f"that {'nothing else was' if one else f'no more than {tried} were'} tried on this data")
+    return lines
+
+
+def _sentence(*clauses: str) -> str:
+    """Clauses with a capital letter, and that what was observed is no bound."""
+    text = ", ".join(filter(None, clauses))
+    return f"{text[0].upper()}{text[1:]}. An observation, not a bound."
+
+
+def _instead(record: Record) -> str:
+    """What the hold-out baseline is."""
+    floor, settings = record.floor, record.settings
+    wrong = f"({floor.errors:,} wrong out of {floor.n:,})."
+    if settings.method.is_floor:
+        same = floor.bound == record.derivation.risk_bound
+        is_it = "the same number" if same else "what it would be had no other method been tried"
+        return f"The certificate is itself a hold-out bound, so this is {is_it} {wrong}"
+    shared = f", with delta shared among {settings.tried:,} configurations as well" if settings.tried > 1 else ""
+    return f"The hold-out bound that you could have instead{shared}: {floor.what} {wrong}"
+
+
+def _verdict(record: Record) -> str:
+    bound, floor = record.derivation.risk_bound, record.floor.bound
+    if record.settings.method.is_floor:
+        more = "." if floor == bound else "; what it pays for comparisons makes it larger than the floor."
+        return f"The certificate is itself a hold-out bound{more}"
+    order = "as high as" if floor == bound else "lower than" if floor < bound else "higher than"
+    return f"The floor, what a plain test on examples kept aside gives, is {order} the certificate here."
+
+
+def _kl_lines(record: Record, tale: Tale) -> list[Line]:
+    kl = record.derivation.kl
+    if kl is None:
+        return []
+    lines = [Line("KL", nats(kl.kl), tale.kl)]
+    if kl.free is not None and kl.tuned_scale is not None and kl.both is not None:
+        meaning = (
+            f"before rescaling {kl.free:,} channels (by tuning the prior's width, which is not free: "
+            f"{words.nats(kl.tuned_scale)}; by both: {words.nats(kl.both)})"
+        )
+        lines.append(Line("", nats(kl.original), meaning))
+    return lines
+
+
+def _rescaling(record: Record, tale: Tale) -> list[Table]:
+    """The KL with and without rescaling, each beside what tuning the prior's width would do."""
+    kl = record.derivation.kl
+    if kl is None or kl.free is None or kl.tuned_scale is None or kl.both is None:
+        return []
+    about = (
+        f"{kl.free:,} channels of this network can be rescaled without a change of its function: multiply what enters "
+        "one, divide what leaves it. The posterior that is certified was moved like that, to where its KL is smallest."
+    )
+    rows = (
+        ("As trained", nats(kl.original)),
+        ("With the prior's width tuned", nats(kl.tuned_scale)),
+        ("Optimally rescaled", nats(kl.kl)),
+        ("Both", nats(kl.both)),
+    )
+    notes = ("", "not free: it would have to be paid for", "what the certificate uses", "not free")
+    return [Table(tale.rescaling, about, ("KL(posterior, prior)", "nats"), rows, notes)]
+
+
+def _facts(record: Record, tale: Tale) -> list[tuple[str, str]]:
+    """How the certificate was made."""
+    data, settings, method = record.data, record.settings, record.settings.method
+    rows = [
+        ("Method", f"{method.name}: {method.paper}"),
+        ("Predictor", method.predicts(settings)),
+        ("Network", f"{settings.model} ({settings.model_kind})"),
+        method.training(settings),
+        ("Data", f"{data.name}: {data.n:,} examples, {data.classes} classes, inputs {_shape(data.input_shape)}"),
+        ("Examples per class", ", ".join(f"{each:,}" for each in data.counts)),
+        ("Data sha256", data.sha256),
+        ("Examples for certifying", f"{record.n_certify:,}"),
+    ]
+    if record.n_prior:
+        what = "left out" if settings.prior.trained else "set aside for training first"
+        rows.append((f"Examples {what}", f"{record.n_prior:,}"))
+    rows += [(_title(each.label), f"{each.quantity.percent}: {each.meaning}") for each in _alone(tale.lines)]
+    if record.derivation.kl is not None:
+        rows.append(("KL(posterior, prior)", f"{words.nats(record.derivation.kl.kl)} nats"))
+        rows.append(("KL before rescaling", f"{words.nats(record.derivation.kl.original)} nats"))
+    if record.derivation.draws is not None:
+        rows.append(("Draws", _draws(record)))
+    return [
+        *rows,
+        ("Configurations paid for", f"{settings.tried:,}"),
+        ("Methods that share delta", f"{settings.methods:,}"),
+        ("delta", words.decimal(settings.delta)),
+        ("Seed", str(settings.seed)),
+        ("Bound, all digits", repr(record.derivation.risk_bound)),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in {"truerisk": record.version, **record.software}.items())),
+    ]
+
+
+def _alone(lines: tuple[Line, ...]) -> list[Line]:
+    """Lines that no other belongs to: the rest has a table of its own."""
+    after = [*(line.label for line in lines[1:]), "end"]
+    return [line for line, label in zip(lines, after, strict=True) if line.label and label]
+
+
+def _title(label: str) -> str:
+    return f"{label[:1].upper()}{label[1:]}"
+
+
+def _shape(sizes: tuple[int, ...]) -> str:
+    return " \u00d7 ".join(map(str, sizes))
+
+
+def _draws(record: Record) -> str:
+    plan = record.derivation.draws
+    assert plan is not None
+    passes = f"{words.several(plan.passes, 'pass', 'passes')} over {plan.n:,} examples"
+    shared = "each example" if plan.size == 1 else f"each {plan.size:,} examples"
+    return f"{passes}, new weights for {shared}, {plan.precision}"
+
+
+def _commands(record: Record) -> Commands:
+    """The commands that check this certificate; what only the user has is named in capitals."""
+    settings, known = record.settings, str(record.data.source).removesuffix(":test") in SAFE_SOURCES
+    model = "" if settings.model_kind == BUILTIN else " --model FILE.py:FACTORY"
+    verify = "truerisk verify DIR" + ("" if known else " --data FILE") + model
+    again = not settings.own_training and bool(settings.method.trusted(settings))
+    return Commands(verify, f"{verify} --retrain" if again else "", f"truerisk predict DIR --data FILE{model}")

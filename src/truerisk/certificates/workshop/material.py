@@ -1,0 +1,77 @@
+"""What the user hands over, loaded and checked: data, a network, unlabelled inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from torch import Tensor, nn
+
+from truerisk.certificates.draws import Draws
+from truerisk.certificates.request import Request
+from truerisk.certificates.workshop.compare import settle_inputs
+from truerisk.certificates.workshop.fresh import leave_out
+from truerisk.data import Data, Split, load, load_inputs
+from truerisk.errors import TrueriskError
+from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights
+from truerisk.threads import threads_for
+
+Weights = str | Path | Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that is certified from."""
+
+    data: Data
+    arch: Architecture
+    trained: bool  # ``arch.given`` holds weights that saw all of ``data``
+    draws: Draws  # about rows with equal values
+    threads: int
+    unlabelled: np.ndarray | None = None
+    parts: Split | None = None  # the rows that certify a network which came trained; None: the seed decides
+
+
+def gather(request: Request) -> Material:
+    """Load everything that a request names; a TrueriskError says what is wrong with it."""
+    return _fresh(request) if request.fresh is not None else _labelled(request)
+
+
+def _fresh(request: Request) -> Material:
+    """A trained network, and labelled data that it never saw."""
+    data = load(request.fresh, request.data_dir)
+    arch = architecture(request.model, data.input_shape, data.classes, trust_factory=True)
+    arch = replace(arch, given=_trained_module(arch, request.weights))
+    parts, draws = leave_out(data, request.trained_on, request.data_dir, request.draws)
+    return Material(data, arch, False, draws, _threads(request, arch, data), parts=parts)
+
+
+def _labelled(request: Request) -> Material:
+    """Data to train and certify on, and perhaps a network that was trained on it."""
+    data = load("digits" if request.data is None else request.data, request.data_dir)
+    arch = architecture(request.model, data.input_shape, data.classes, trust_factory=request.trust_factory)
+    silently = request.named is not None and request.named.needs_weights and arch.kind == MODULE
+    trained = request.brings_weights or silently
+    if trained:
+        if request.weights is None and arch.kind != MODULE:
+            raise TrueriskError("unlabelled inputs are for a network that is already trained: give --weights FILE too.")
+        arch = replace(arch, given=check_network(_trained_module(arch, request.weights), data.X, data.classes))
+    inputs = None if request.unlabelled is None else load_inputs(request.unlabelled, request.data_dir)[0]
+    draws = request.draws if inputs is None else settle_inputs(inputs, data, request.draws)
+    return Material(data, arch, trained, draws, _threads(request, arch, data), inputs)
+
+
+def _threads(request: Request, arch: Architecture, data: Data) -> int:
+    return request.threads or threads_for(arch.template(), data.X)
+
+
+def _trained_module(arch: Architecture, weights: object) -> nn.Module:
+    if weights is None and arch.kind == BUILTIN:
+        raise TrueriskError("a built-in network has no trained weights of its own: give --weights FILE.")
+    module = arch.template()
+    if weights is not None:
+        load_weights(module, cast("Weights", weights))
+    return module

@@ -1,0 +1,6 @@
+"""Names that options can have, for whoever needs them without torch: the command line, readers of certificates."""
+
+BUILTIN, FACTORY, MODULE = "built-in", "factory", "module"  # how a network reached us
+CPU, CUDA, AUTO = "cpu", "cuda", "auto"
+DEVICES = (AUTO, CPU, CUDA)
+OBJECTIVES = ("tempered", "quadratic", "lambda", "kl")  # of a posterior's training: see ``pacbayes.objectives``
