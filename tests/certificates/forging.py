@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from truerisk.atomic import write_atomically
 from truerisk.certificates import Certificate
-from truerisk.certificates.certificate import complete
+from truerisk.certificates.counts import Counts
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Facts
 from truerisk.certificates.files import encode
 from truerisk.certificates.frozen import Frozen, digest, hashes
-from truerisk.certificates.methods import find_method
-from truerisk.certificates.record import assemble, measure
+from truerisk.certificates.pipeline import seal
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
 
 
+@dataclass(frozen=True)
+class Forged(Certificate):
+    """A certificate whose file claims something else."""
+
+    claims: tuple[tuple[str, Any], ...] = ()
+
+    def save(self, folder: str | Path) -> Path:
+        path = super().save(folder)
+        write_atomically(path, json.dumps({**self.to_json(), **dict(self.claims)}).encode())
+        return path
+
+
 def settings_of(cert: Certificate) -> Settings:
-    return Settings.from_record(cert.record["settings"])
+    return cert.record.settings
 
 
 def frozen(settings: Settings, data: Data, evidence: Evidence) -> Frozen:
     """As ``freeze`` makes it, whatever the evidence."""
     files = encode(evidence)
-    origins = find_method(settings.method).origins(settings)
-    return Frozen(evidence, files, digest(settings, data.sha256, hashes(files), origins))
+    return Frozen(evidence, files, digest(settings, data.sha256, hashes(files)))
 
 
-def sealed(
-    settings: Settings, data: Data, evidence: Evidence, facts: Facts | None = None, **claims: Any
-) -> Certificate:
+def counted(settings: Settings, data: Data, made: Frozen) -> Counts:
+    return settings.method.count(settings, data, made, made.seed)
+
+
+def sealed(settings: Settings, data: Data, evidence: Evidence, counts: Counts | None = None, **claims: Any) -> Forged:
     """The certificate that ``certify`` would make of this evidence, with ``claims`` in place of its own."""
     made = frozen(settings, data, evidence)
-    record = assemble(settings, data, evidence, facts or measure(settings, data, made))
-    return Certificate({**complete(record, settings, made), **claims}, made)
+    counts = counts or counted(settings, data, made)
+    derivation = settings.method.derive(counts, settings.ledger)
+    return Forged(seal(settings, data, made, counts, derivation), made, claims=tuple(claims.items()))
 
 
 def saved(cert: Certificate, folder: Path) -> Path:

@@ -5,13 +5,14 @@ import pytest
 from torch import nn
 
 import truerisk
-from truerisk.certificates.settings import TRIED_BY_AUTHORS, tried_before
+from truerisk.certificates.charge import TRIED_BY_AUTHORS, tried_before
+from truerisk.certificates.prior import Prior
 from truerisk.data import Data, load
 from truerisk.nets import architecture, builtin, mlp
 
 
 def owed(spec, data, prior="split:0.5", seed=0):
-    return tried_before(architecture(spec, data.input_shape, data.classes), data, prior, seed)
+    return tried_before(architecture(spec, data.input_shape, data.classes), data, Prior(prior), seed)
 
 
 def own():

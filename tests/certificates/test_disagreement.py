@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 import truerisk
 from truerisk.certificates.files import sha256
-from truerisk.certificates.methods import METHODS, disagreement
+from truerisk.certificates.workshop import compare
 from truerisk.data import Data, load, random_labels
 from truerisk.nets import mlp
 from truerisk.pacbayes import monte_carlo
@@ -23,11 +23,7 @@ from truerisk.training import Plan, fit
 QUICK = {"epochs": 20, "tried": 1, "method": "disagreement"}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _few_draws():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(monte_carlo, "TRIALS", 20_000)
-        yield
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 @pytest.fixture(scope="module")
@@ -139,15 +135,12 @@ def test_a_stochastic_surrogate_has_new_weights_for_each_input(parts, target, mo
 
     few = 3 * cert.evidence.posterior.size
     monkeypatch.setattr(monte_carlo, "NORMALS", few)
-    monkeypatch.setattr(disagreement, "NORMALS", few)
+    monkeypatch.setattr(compare, "NORMALS", few)
     monkeypatch.setattr(monte_carlo, "_numbers_per_example", lambda *_: None)  # as for a network with tied layers
     monkeypatch.setattr(monte_carlo, "plan_draws", spy)
-    method, settings = (
-        METHODS["disagreement"],
-        truerisk.certificates.settings.Settings.from_record(cert.record["settings"]),
-    )
-    inner, own = method.surrogate(settings)
-    answers = np.concatenate(list(disagreement._answers(inner, own, cert.frozen, parts[1].X[:50], 0)))
+    method = cert.record.settings.method
+    inner, own = method.surrogate, method.inner(cert.record.settings)
+    answers = compare.answers(inner, own, cert.frozen, parts[1].X[:50], 0)
     assert len(answers) == 50
     assert set(sizes) == {1}
     inner.predict(own, cert.frozen, parts[1].X[:50], 0)

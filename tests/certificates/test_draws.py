@@ -12,8 +12,8 @@ from torch import nn
 import truerisk
 from truerisk import TrueriskError, bounds
 from truerisk.certificates.draws import UNLABELLED, Draws, equal_rows, read_ids
-from truerisk.certificates.fresh import leave_out
 from truerisk.certificates.methods.disagreement import settle_inputs
+from truerisk.certificates.workshop.fresh import leave_out
 from truerisk.data import Data
 
 DELTA = 0.05

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from certificates.forging import frozen, saved, sealed, settings_of
+from certificates.forging import counted, frozen, saved, sealed, settings_of
 from certificates.networks import trained
 from safetensors.torch import load_file, save_file
 from scipy.stats import binomtest
@@ -26,12 +26,14 @@ from torch import nn
 import truerisk
 from truerisk import NotRepeatedError, VerificationError
 from truerisk.certificates.checking.comparing import LEVEL, contradicts, differs
+from truerisk.certificates.counts import Count, Counts
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Count
 from truerisk.certificates.files import sha256
 from truerisk.certificates.frozen import Frozen
 from truerisk.certificates.methods import METHODS
-from truerisk.certificates.record import measure
+from truerisk.certificates.methods.disagreement import Disagreement
+from truerisk.certificates.prior import NOTHING_TRAINED
+from truerisk.certificates.record import WORDS
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split, load, random_labels
 from truerisk.pacbayes import Gaussian, draw, draw_noise, log_ratio, monte_carlo
@@ -42,11 +44,7 @@ from truerisk.seeds import derive
 MODEL = "mlp:64"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _few_draws():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(monte_carlo, "TRIALS", 20_000)
-        yield
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +110,7 @@ def test_everything_that_decides_a_single_draw_is_in_its_seed(noise):
     for name in ("prior", "posterior"):
         moved = copy.deepcopy(evidence.gaussians[name])
         next(iter(moved.mean.values())).view(-1)[0] += 1e-3
-        seeds.add(frozen(settings, noise, evidence.having({name: moved})).seed("x"))
+        seeds.add(frozen(settings, noise, evidence.having(gaussians={name: moved})).seed("x"))
     scales = {name: value + 1e-9 for name, value in evidence.log_scales.items()}
     seeds.add(frozen(settings, noise, replace(evidence, arrays={**evidence.arrays, "log_scales": scales})).seed("x"))
     for other in (replace(settings, seed=1), replace(settings, delta=0.01), replace(settings, tried=2)):
@@ -140,11 +138,16 @@ def half(noise):
     return truerisk.certify("mlp:8", noise, prior="split:0.5", epochs=2)
 
 
+def claiming(counts: Counts, errors: int) -> Counts:
+    """The same counts with so many errors of drawn networks."""
+    return counts.adding({"draws": replace(counts["draws"], value=errors)})
+
+
 def test_a_posterior_fitted_to_known_noise_gains_nothing(half, noise, tmp_path):
     """Whatever draws a forger found, verify makes its own; a count that only lucky noise gives is contradicted."""
-    settings, honest = settings_of(half), measure(settings_of(half), noise, half.frozen)
-    count = honest.counts["draws"]
-    lucky = sealed(settings, noise, half.evidence, honest.having("draws", int(0.9 * count.value)))
+    settings, honest = settings_of(half), counted(settings_of(half), noise, half.frozen)
+    count = honest["draws"]
+    lucky = sealed(settings, noise, half.evidence, claiming(honest, int(0.9 * count.value)))
     assert lucky.risk_bound < half.risk_bound - 0.03
     with pytest.raises(VerificationError, match=r"new draws give [\d,]+ \(draws\)"):
         truerisk.verify(saved(lucky, tmp_path), data=noise)
@@ -152,19 +155,18 @@ def test_a_posterior_fitted_to_known_noise_gains_nothing(half, noise, tmp_path):
 
 def test_the_number_of_passes_is_derived(half, noise, tmp_path):
     """One pass has the largest luck; the plan of the draws follows from posterior and data."""
-    settings, facts = settings_of(half), measure(settings_of(half), noise, half.frozen)
-    plan = replace(facts.plan, passes=1)
-    one = replace(facts, plan=plan).having("draws", 200)
-    one = replace(one, counts={**one.counts, "draws": replace(one.counts["draws"], trials=plan.n)})
+    settings, honest = settings_of(half), counted(settings_of(half), noise, half.frozen)
+    plan = replace(honest.plans[0], passes=1)
+    one = honest.adding({"draws": replace(honest["draws"], value=200, trials=plan.n)}, plans=(plan,))
     with pytest.raises(VerificationError, match=r"new draws|draws does not follow"):
         truerisk.verify(saved(sealed(settings, noise, half.evidence, one), tmp_path), data=noise)
 
 
 def test_the_bound_is_that_of_verify_even_where_the_claim_is_plausible(half, noise, tmp_path):
     """A claim within chance is confirmed, and the number that is returned has nothing of it."""
-    settings, facts = settings_of(half), measure(settings_of(half), noise, half.frozen)
-    count = facts.counts["draws"]
-    slightly = sealed(settings, noise, half.evidence, facts.having("draws", count.value - count.value // 200))
+    settings, honest = settings_of(half), counted(settings_of(half), noise, half.frozen)
+    count = honest["draws"]
+    slightly = sealed(settings, noise, half.evidence, claiming(honest, count.value - count.value // 200))
     folder = saved(slightly, tmp_path)
     result = truerisk.verify(folder, data=noise, seed=3)
     assert result.claimed == slightly.risk_bound < result.risk_bound
@@ -368,9 +370,7 @@ def test_most_weights_fixed_in_both_distributions(half, noise, tmp_path, retrain
 
 def test_a_surrogate_that_came_trained(noise, memorizer, tmp_path):
     """Surrogate and target are the memorizer: they never disagree, and no part of the data was set aside."""
-    settings = Settings(
-        "disagreement", "none", 0.05, 0, 1, MODEL, "built-in", given=True, options={"surrogate": "hold-out"}
-    )
+    settings = Settings(Disagreement(), NOTHING_TRAINED, 0.05, 0, 1, MODEL, "built-in", given=True)
     inputs = torch.from_numpy(load("digits").X[700:1000].copy())
     parts = Split(np.empty(0, np.int64), np.arange(len(noise)))
     networks = {"network": memorizer, "network-target": memorizer}
@@ -620,7 +620,7 @@ def test_sentences_of_another_version_are_not_read(folder, tmp_path):
     copied(folder, tmp_path)
 
     def reword(record):
-        record.update(words=2, sentence="It is certain.", assumptions=[], warnings=["none"])
+        record.update(words=WORDS + 1, sentence="It is certain.", assumptions=[], warnings=["none"])
         record["floor_detail"]["what"] = "something else"
         record["ledger"][0]["event"] = "another name"
         record["breakdown"][0]["part"] = "another name"
@@ -628,7 +628,7 @@ def test_sentences_of_another_version_are_not_read(folder, tmp_path):
     result = truerisk.verify(edited(tmp_path, reword))
     assert any("were not read" in line for line in result.noticed)
     with pytest.raises(VerificationError, match=r"floor_detail|sentence|ledger"):
-        truerisk.verify(edited(tmp_path, lambda r: r.update(words=1)))
+        truerisk.verify(edited(tmp_path, lambda r: r.update(words=WORDS)))
     with pytest.raises(VerificationError, match="words"):
         truerisk.verify(edited(tmp_path, lambda r: r.update(words="1")))
 

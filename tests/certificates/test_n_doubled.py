@@ -15,21 +15,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from certificates.forging import frozen, saved, sealed
+from certificates.forging import Forged, counted, frozen, saved, sealed
 from torch import nn
 
 import truerisk
 from truerisk import NotRepeatedError, VerificationError, bounds
 from truerisk.certificates import Certificate
-from truerisk.certificates import record as records
-from truerisk.certificates.certificate import complete
+from truerisk.certificates.counts import Counts
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.facts import Facts
+from truerisk.certificates.frozen import hashes
 from truerisk.certificates.ledger import Entry
 from truerisk.certificates.methods import METHODS
-from truerisk.certificates.methods.disagreement import with_target
-from truerisk.certificates.methods.recursive import ChainFacts
 from truerisk.certificates.origins import DERIVED, FREE, TRAINED, VOUCHED, Origin
+from truerisk.certificates.pipeline import seal
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split, load
 from truerisk.nets import mlp
@@ -61,23 +59,27 @@ class Made:
 
     @property
     def settings(self) -> Settings:
-        return Settings.from_record(self.cert.record["settings"])
+        return self.cert.record.settings
 
     @cached_property
-    def honest(self) -> Facts:
-        return self.facts(self.cert.evidence)
+    def honest(self) -> Counts:
+        return self.counts(self.cert.evidence)
 
-    def facts(self, evidence: Evidence) -> Facts:
-        return records.measure(self.settings, self.data, frozen(self.settings, self.data, evidence))
+    def counts(self, evidence: Evidence) -> Counts:
+        return counted(self.settings, self.data, frozen(self.settings, self.data, evidence))
 
-    def record(self, evidence: Evidence, facts: Facts) -> dict[str, Any]:
-        """What follows from these facts."""
-        return records.assemble(self.settings, self.data, evidence, facts)
+    def record(self, evidence: Evidence, counts: Counts, entries: list[Entry] | None = None) -> dict[str, Any]:
+        """What follows from these counts, and from another ledger if one is given."""
+        made, entries = frozen(self.settings, self.data, evidence), entries or self.settings.ledger
+        derivation = self.settings.method.derive(counts, entries)
+        return seal(self.settings, self.data, made, counts, derivation).to_json() | {"ledger": entries}
 
     def verify(self, record: dict[str, Any], evidence: Evidence, folder: Path) -> truerisk.Verification:
         """Of a certificate with these claims and files, with hashes that fit."""
         made = frozen(self.settings, self.data, evidence)
-        Certificate(complete(record, self.settings, made), made).save(folder)
+        claims = tuple((name, value) for name, value in record.items() if name != "files")
+        honest = replace(self.cert.record, files=hashes(made.files))
+        Forged(honest, made, claims=claims).save(folder)
         return truerisk.verify(folder, data=self.data, model=self.model, seed=1)
 
 
@@ -127,7 +129,7 @@ def test_what_is_not_forged_holds(made, tmp_path):
     evidence = made.cert.evidence
     result = made.verify(made.record(evidence, made.honest), evidence, tmp_path)
     assert result.claimed == made.cert.risk_bound < 1
-    drawn = any(count.drawn for count in made.honest.counts.values())
+    drawn = any(count.drawn for count in made.honest.items.values())
     assert result.risk_bound == made.cert.risk_bound or (drawn and abs(result.risk_bound - result.claimed) < 0.03)
     assert result.risk_bound < result.after_tries
     assert any("counted again" in line for line in result.checked)
@@ -217,9 +219,9 @@ def test_every_bound_uses_the_number_of_its_rows(made):
     assert prior | certify == all_rows
     assert not prior & certify
     assert record["n_certify"] == n
-    tested = n if prior or made.settings.prior == "none" else len(all_rows) - round(0.8 * len(all_rows))
+    tested = n if prior or made.settings.prior.trained else len(all_rows) - round(0.8 * len(all_rows))
     tried = made.settings.tried
-    assert tried == 2 if made.settings.prior == "none" else 2 * 32
+    assert tried == 2 if made.settings.prior.trained else 2 * 32
     assert record["floor"] == bounds.clopper_pearson(record["counts"]["floor"], tested, 0.05 / tried)
     assert record["risk_bound"] == pytest.approx(RECOUNTED[record["method"]](record, n, evidence), rel=1e-9)
 
@@ -227,11 +229,11 @@ def test_every_bound_uses_the_number_of_its_rows(made):
 # ---- n doubled -----------------------------------------------------------------------------------------------------
 
 
-def doubled(facts: Facts, errors: int) -> Facts:
+def doubled(counts: Counts, errors: int) -> Counts:
     """Twice as many trials of everything, with ``errors`` times as many errors."""
-    counts = {n: replace(c, value=errors * c.value, trials=2 * c.trials) for n, c in facts.counts.items()}
-    facts = replace(facts, counts=counts, plan=facts.plan and twice_as_many(facts.plan))
-    return replace(facts, plans=tuple(map(twice_as_many, facts.plans))) if isinstance(facts, ChainFacts) else facts
+    items = {n: replace(c, value=errors * c.value, trials=2 * c.trials) for n, c in counts.items.items()}
+    plans = tuple(map(twice_as_many, counts.plans))
+    return replace(counts, items=items, plans=plans, n_certify=2 * counts.n_certify)
 
 
 def twice_as_many(plan: DrawPlan) -> DrawPlan:
@@ -271,7 +273,10 @@ def test_n_doubled_in_the_bound_alone(made, tmp_path):
     """Counts, n and plans are true, only what is computed from them is not."""
     evidence, honest = made.cert.evidence, made.cert.record
     forged = made.record(twice(evidence), doubled(made.honest, 2))
-    record = {**honest, **{name: forged[name] for name in ("risk_bound", "breakdown", "sentence", "warnings")}}
+    record = {
+        **honest.to_json(),
+        **{name: forged[name] for name in ("risk_bound", "breakdown", "sentence", "warnings")},
+    }
     with pytest.raises(VerificationError, match="risk_bound does not follow"):
         made.verify(record, evidence, tmp_path)
 
@@ -286,7 +291,7 @@ def test_rows_listed_twice(made, tmp_path, other_names):
     if made.cert.record["method"] == "pick-to-learn":  # what is picked has one name only
         record = made.record(evidence, doubled(made.honest, 2))
     else:
-        record = made.record(evidence, made.facts(evidence))
+        record = made.record(evidence, made.counts(evidence))
     assert record["risk_bound"] < made.cert.risk_bound
     with pytest.raises(VerificationError, match="index outside" if other_names else "holds an index twice"):
         made.verify(record, evidence, tmp_path)
@@ -302,8 +307,8 @@ def test_a_row_moved_to_the_prior(made, tmp_path):
     evidence = replace(made.cert.evidence, parts=moved)
     picked = "picks" in evidence.arrays and parts.certify[0] in evidence.arrays["picks"]["rows"].numpy()
     assert not picked, "a pick must certify: move another row"
-    record = made.record(evidence, made.facts(evidence))
-    if made.settings.prior == "none":  # which rows a network was trained on is the user's word, and it says so
+    record = made.record(evidence, made.counts(evidence))
+    if made.settings.prior.trained:  # which rows a network was trained on is the user's word, and it says so
         assert any("the 1 rows left out" in line for line in made.verify(record, evidence, tmp_path).unchecked)
         return
     with pytest.raises(VerificationError, match=r"the split is not the one that seed 0 gives \(set 'prior'\)"):
@@ -313,20 +318,12 @@ def test_a_row_moved_to_the_prior(made, tmp_path):
 def test_a_row_on_both_sides(made, tmp_path):
     parts = made.cert.evidence.parts
     evidence = replace(made.cert.evidence, parts=Split(np.append(parts.prior, parts.certify[:1]), parts.certify))
-    record = made.record(evidence, made.facts(evidence))
+    record = made.record(evidence, made.counts(evidence))
     with pytest.raises(VerificationError, match="in the prior set and in the certify set"):
         made.verify(record, evidence, tmp_path)
 
 
-def derived_from(made: Made, entries: list[Entry], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The record that follows from this ledger."""
-    facts = made.honest
-    with monkeypatch.context() as patch:
-        patch.setattr(records, "spend", lambda settings: entries)
-        return made.record(made.cert.evidence, facts)
-
-
-def test_delta_of_others_spent_here(made, tmp_path, monkeypatch):
+def test_delta_of_others_spent_here(made, tmp_path):
     """The last entry, which pays for another configuration, is halved; the first gets the rest. The total stays."""
     entries = [dict(entry) for entry in made.cert.ledger]
     assert len(entries) > 1
@@ -335,16 +332,16 @@ def test_delta_of_others_spent_here(made, tmp_path, monkeypatch):
     entries[-1]["delta"] -= taken
     exact = [sum(Decimal(repr(e["delta"])) for e in ledger) for ledger in (entries, made.cert.ledger)]
     assert float(exact[0]) == pytest.approx(float(exact[1]), rel=1e-12)
-    record = derived_from(made, entries, monkeypatch)
+    record = made.record(made.cert.evidence, made.honest, entries)
     assert record["risk_bound"] < made.cert.risk_bound
     with pytest.raises(VerificationError, match="ledger does not follow"):
         made.verify(record, made.cert.evidence, tmp_path)
 
 
-def test_delta_spent_twice(made, tmp_path, monkeypatch):
+def test_delta_spent_twice(made, tmp_path):
     """The bound is computed with twice the delta of its events; the ledger that is shown is the right one."""
     entries = [{**entry, "delta": 2 * entry["delta"]} for entry in made.cert.ledger]
-    record = derived_from(made, entries, monkeypatch)
+    record = made.record(made.cert.evidence, made.honest, entries)
     assert record["risk_bound"] < made.cert.risk_bound
     record["ledger"] = made.cert.ledger
     with pytest.raises(VerificationError, match="risk_bound does not follow"):
@@ -355,9 +352,9 @@ def test_delta_spent_twice(made, tmp_path, monkeypatch):
 def test_unlabelled_inputs_listed_twice(made, tmp_path):
     """They have no indices to recount: equal rows are refused where nothing says that they are separate draws."""
     X = np.repeat(made.cert.evidence.arrays["unlabelled"]["X"].numpy(), 2, axis=0)
-    evidence = with_target(made.cert.evidence, made.model, X)
-    counts = {**made.honest.counts, "disagreements": doubled(made.honest, 2).counts["disagreements"]}
-    record = made.record(evidence, replace(made.honest, counts=counts))
+    evidence = made.cert.evidence.having(arrays={"unlabelled": {"X": torch.from_numpy(X)}})
+    more = {"disagreements": doubled(made.honest, 2)["disagreements"]}
+    record = made.record(evidence, made.honest.adding(more))
     assert record["risk_bound"] < made.cert.risk_bound
     with pytest.raises(VerificationError, match="unlabelled inputs equal another one"):
         made.verify(record, evidence, tmp_path)
@@ -378,12 +375,12 @@ def nudged(evidence: Evidence, name: str) -> Evidence:
     old = evidence.gaussians[name]
     moved = truerisk.Gaussian(old.module, {key: value + 0.3 for key, value in old.mean.items()}, old.std)
     floor = {"network": moved.network()} if name == "prior" and len(evidence.parts.prior) else {}
-    return evidence.having({name: moved, **floor})
+    return evidence.having(floor, {name: moved})
 
 
 def parts_of(made: Made, origin: Origin) -> list[str]:
     evidence = made.cert.evidence
-    files = METHODS[made.settings.method].files(made.settings)
+    files = made.settings.method.files(made.settings)
     return [n for n, f in files.items() if f.origin == origin and (n in evidence.networks or n in evidence.gaussians)]
 
 
@@ -398,7 +395,7 @@ def test_derived_parts_are_never_read(made, tmp_path):
         folder = sealed_again(made, nudged(made.cert.evidence, name), tmp_path / name)
         with pytest.raises(NotRepeatedError, match=rf"{name}\.safetensors came out otherwise") as caught:
             truerisk.verify(folder, data=made.data, model=made.model, seed=1)
-        if not METHODS[made.settings.method].files(made.settings)[name].predicts:
+        if not made.settings.method.files(made.settings)[name].predicts:
             assert caught.value.risk_bound == pytest.approx(made.cert.risk_bound, abs=0.05), "with the right part"
 
 
@@ -420,7 +417,7 @@ def test_free_parts_get_the_bound_that_they_deserve(made, tmp_path):
 
 
 def test_what_is_vouched_for_is_said(made, tmp_path):
-    files = METHODS[made.settings.method].origins(made.settings).values()
+    files = made.settings.method.origins(made.settings).values()
     told = truerisk.verify(saved(made.cert, tmp_path), data=made.data, model=made.model).unchecked
     assert any("your word" in line for line in told) == any(file.origin == VOUCHED for file in files)
     assert any("--retrain" in line for line in told) == any(file.origin == TRAINED for file in files)

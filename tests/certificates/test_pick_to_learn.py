@@ -13,9 +13,9 @@ from certificates.own import own
 import truerisk
 from truerisk import VerificationError
 from truerisk.bounds import pick_to_learn
-from truerisk.certificates.methods.pick_to_learn import FINAL, PICKS, REPLAY, pick, picks_from, replayed
-from truerisk.certificates.settings import Settings
-from truerisk.certificates.trainer import Trainer
+from truerisk.certificates.methods.pick_to_learn import FINAL, PICKS
+from truerisk.certificates.workshop.picks import REPLAY, pick, picks_from, replayed
+from truerisk.certificates.workshop.trainer import Trainer
 from truerisk.data import Split, load, random_labels
 from truerisk.nets import architecture, predict_labels
 
@@ -73,15 +73,16 @@ def slow_bound(k: int, n: int, delta: float) -> float:
 
 
 def trainer_of(cert, data, **options) -> Trainer:
-    settings = Settings.from_record(cert.record["settings"])
+    settings = cert.record.settings
     quick = {**settings.plans, "picks": replace(settings.plans["picks"], epochs=2, lr=3e-3)}
-    settings = replace(settings, options={**settings.options, **options}, plans=quick)
+    settings = replace(settings, method=replace(settings.method, **options), plans=quick)
     return Trainer(settings, data, architecture("mlp:8", data.input_shape, data.classes))
 
 
 def compress(trainer, first, prior, rows):
     """(picks in their order, the compressed set, the last network): what the scheme does with these rows."""
-    last, order, _ = picks_from(trainer, first, Split(prior, rows))
+    method = trainer.settings.method
+    last, order, _ = picks_from(trainer, first, Split(prior, rows), method.batch, method.rounds)
     wrong = rows[predict_labels(last, trainer.data.X[rows]) != trainer.data.y[rows]]
     return rows[order].tolist(), set(rows[order]) | set(wrong), last
 
@@ -131,7 +132,7 @@ def test_equal_losses_are_picked_in_the_order_of_the_rows():
 
 
 def test_replayed_rows_know_seed_round_and_number_of_picks_only(cert):
-    settings, prior = Settings.from_record(cert.record["settings"]), np.arange(2 * REPLAY)
+    settings, prior = cert.record.settings, np.arange(2 * REPLAY)
     one = replayed(settings, prior, 3, 12)
     assert len(set(one)) == REPLAY
     assert np.array_equal(one, replayed(settings, prior, 3, 12))

@@ -12,8 +12,7 @@ from certificates.forging import sealed, settings_of
 
 import truerisk
 from truerisk.bounds import clopper_pearson, progressive, progressive_t
-from truerisk.certificates.methods.progressive import cut
-from truerisk.certificates.settings import Settings
+from truerisk.certificates.methods.progressive import Progressive
 from truerisk.data import load, random_labels
 from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
 
@@ -121,9 +120,8 @@ def test_blocks_that_are_too_small_are_refused():
 
 
 def test_the_probe_lies_in_the_prefix():
-    cert_settings = Settings("progressive", "split:0.5", 0.05, 0, 1, "m", "built-in", options={"blocks": 5})
     parts = truerisk.data.split(1000, 0.5, 0)
-    blocks, first = cut(parts, cert_settings)
+    blocks, first = Progressive(blocks=5).cut(parts)
     assert len(first) == 400
     assert set(first) < set(parts.prior)
     assert sum(map(len, blocks)) == 500

@@ -15,9 +15,9 @@ from torch import nn
 
 import truerisk
 from truerisk import Gaussian, NotRepeatedError, VerificationError
-from truerisk.certificates.methods.recursive import BETTER, BOTH, WORSE, WRONG, Recursive, cut
-from truerisk.certificates.settings import Settings
-from truerisk.certificates.trainer import Trainer
+from truerisk.certificates.methods.recursive import BETTER, BOTH, WORSE, WRONG, Recursive
+from truerisk.certificates.workshop.chain import cut
+from truerisk.certificates.workshop.trainer import Trainer
 from truerisk.data import load, random_labels
 from truerisk.pacbayes import DrawPlan
 from truerisk.pacbayes.pairs import gibbs_pairs
@@ -25,12 +25,7 @@ from truerisk.pacbayes.pairs import gibbs_pairs
 METHOD = "recursive"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _few_draws():
-    """20,000 draws in place of a million: the same arithmetic, sooner."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("truerisk.pacbayes.monte_carlo.TRIALS", 20_000)
-        yield
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +111,7 @@ def test_the_ledger_pays_for_every_event_once(cert):
 
 @pytest.mark.parametrize("steps", range(2, 11))
 def test_shares_never_add_up_to_more_than_one(steps):
-    settings = Settings(METHOD, "init", 0.05, 0, 1, "mlp:4", "built-in", options={"steps": steps})
-    shares = Recursive().events(settings)
+    shares = Recursive(steps=steps).events()
     assert sum(part for _, part in shares) <= 1
     assert len(shares) == steps + 1 + 3 * (steps - 1)
 
@@ -239,8 +233,8 @@ def double_n(record):
     [
         (double_n, "n_certify does not follow"),
         (lambda r: r["steps"].pop(), "steps does not follow"),
-        (lambda r: r.update(steps="x"), "steps does not follow"),
-        (lambda r: r["steps"].__setitem__(0, None), "steps does not follow"),
+        (lambda r: r.update(steps="x"), "steps is not readable"),
+        (lambda r: r["steps"].__setitem__(0, None), "steps is not readable"),
         (lambda r: r["steps"][1].update(kl=1.0), "steps does not follow"),
         (lambda r: r["settings"]["options"].update(gamma=0.4), "does not follow"),
         (lambda r: r["settings"]["options"].update(gamma=1.5), "gamma"),

@@ -12,7 +12,7 @@ from torch import nn
 import truerisk
 from truerisk import Gaussian
 from truerisk.certificates.frozen import hashes
-from truerisk.certificates.rescaling import BEST, best_log_scales, moved, rescaled_kl
+from truerisk.certificates.workshop.rescaling import BEST, best_log_scales, followed, moved, rescaled_kl
 from truerisk.data import load
 
 
@@ -82,7 +82,7 @@ def test_log_scales_that_move_a_running_mean_are_refused(tmp_path):
         rescaled_kl(posterior, prior, forged, (1, 8, 8))
     evidence = replace(cert.evidence, arrays={**cert.evidence.arrays, "log_scales": forged})
     made = frozen(settings_of(cert), load("digits"), evidence)
-    truerisk.Certificate({**cert.record, "files": hashes(made.files)}, made).save(tmp_path)
+    truerisk.Certificate(replace(cert.record, files=hashes(made.files)), made).save(tmp_path)
     with pytest.raises(truerisk.VerificationError, match="different values"):
         truerisk.verify(tmp_path, model=batch_norm)
 
@@ -98,10 +98,10 @@ def test_random_labels_stay_uncertified():
 def test_the_stored_log_scales_are_the_best_ones():
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
     q, p = Gaussian.around(net, 0.02), Gaussian.zero(net, 0.2)
-    scales = best_log_scales(q, p, (1, 8, 8))
+    symmetry = followed(p, (1, 8, 8))
+    scales = best_log_scales(q, p, symmetry)
     assert scales is not None
-    found = rescaled_kl(moved(q, scales, (1, 8, 8))[0], p, scales, (1, 8, 8))
-    symmetry = truerisk.find_symmetry(net, torch.zeros(1, 1, 8, 8))
+    found = rescaled_kl(moved(q, scales, symmetry)[0], p, scales, (1, 8, 8))
     # A moved posterior is rounded to float32.
     assert found.kl == pytest.approx(truerisk.tighten(q, p, symmetry).kl_after, rel=1e-6)
     assert found.original == pytest.approx(q.kl(p), rel=1e-6)
@@ -111,5 +111,7 @@ def test_a_posterior_that_float32_cannot_hold_stays_where_it_is():
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
     q = Gaussian.around(net, 0.02)
     far = {name: torch.full((8,), 200.0).double() for name in ("best", "with a tuned prior")}
-    assert moved(q, far, (1, 8, 8)) == (q, None)
-    assert moved(q, None, (1, 8, 8)) == (q, None)
+    symmetry = followed(q, (1, 8, 8))
+    assert moved(q, far, symmetry) == (q, None)
+    assert moved(q, None, symmetry) == (q, None)
+    assert moved(q, far, None) == (q, None)

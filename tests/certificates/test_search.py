@@ -15,22 +15,24 @@ from scipy.stats import beta
 from torch import nn
 
 import truerisk
-from truerisk.certificates.contest import FEW, Field, free_rows, halve, rounds
-from truerisk.certificates.curve import Curve, Point, best_split, fit_curve, predict_floors
 from truerisk.certificates.evidence import split_data
-from truerisk.certificates.settings import HOLD_OUT, Settings
+from truerisk.certificates.methods import BASELINE
+from truerisk.certificates.prior import Prior
+from truerisk.certificates.search.contest import FEW, Field, free_rows, halve, rounds
+from truerisk.certificates.search.curve import Curve, Point, best_split, fit_curve, predict_floors
+from truerisk.certificates.settings import Settings
 from truerisk.data import Data, load
 from truerisk.nets import architecture, predict_labels
 from truerisk.seeds import derive
 from truerisk.training import checkpoint, fit, loop
 from truerisk.training.plans import default_plans
 
-PRIORS = ("split:0.5", "split:0.8", "split:0.9")
+PRIORS = tuple(Prior(f"split:{share}") for share in ("0.5", "0.8", "0.9"))
 QUICK = {"lrs": [1e-3, 1e-2], "epochs": 2}
 
 
 def settings(prior="split:0.5", seed=0):
-    return Settings(HOLD_OUT, prior, 0.05, seed, 1, "mlp:8", "built-in")
+    return Settings(BASELINE(), Prior(prior), 0.05, seed, 1, "mlp:8", "built-in")
 
 
 @pytest.fixture(scope="module")
@@ -135,13 +137,15 @@ class TestCurve:
 
     def test_no_rounding_to_whole_errors(self):
         """0.4 and 0.6 expected errors are neither none nor one: the floor lies between and grows."""
-        floors = [predict_floors(Curve((), 9, rate, 0.0), ["split:0.5"], 200, 0.05)[0].floor for rate in (0.004, 0.006)]
+        floors = [
+            predict_floors(Curve((), 9, rate, 0.0), [Prior("split:0.5")], 200, 0.05)[0].floor for rate in (0.004, 0.006)
+        ]
         none, one = (float(beta.isf(0.05, k + 1, 100 - k)) for k in (0, 1))
         assert none < floors[0] < floors[1] < one
         assert floors[0] == pytest.approx(none + 0.4 * (one - none), rel=1e-7)
 
     def test_everything_wrong(self):
-        assert predict_floors(Curve((), 9, 1.0, 0.0), ["split:0.5"], 200, 0.05)[0].floor == 1.0
+        assert predict_floors(Curve((), 9, 1.0, 0.0), [Prior("split:0.5")], 200, 0.05)[0].floor == 1.0
 
     def test_the_first_of_equal_floors(self):
         made = predict_floors(Curve((), 9, 1.0, 0.0), PRIORS, 200, 0.05)

@@ -14,16 +14,11 @@ from torch import nn
 import truerisk
 from truerisk.certificates.files import sha256
 from truerisk.data import Data, load, random_labels
-from truerisk.pacbayes import monte_carlo
 
 QUICK = {"epochs": 5, "tried": 1}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _few_draws():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(monte_carlo, "TRIALS", 20_000)
-        yield
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,8 @@ from truerisk import NotRepeatedError, VerificationError
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.files import sha256
 from truerisk.data import load
-from truerisk.pacbayes import monte_carlo
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_draws():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(monte_carlo, "TRIALS", 20_000)
-        yield
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from truerisk.certificates import together
+from truerisk.certificates import request as requests
 from truerisk.certificates.methods import METHODS
 from truerisk.cli import commands
 from truerisk.data import load
@@ -375,7 +375,7 @@ class TestBadInput:
 def few(monkeypatch):
     """Three quick methods in place of all, and few draws."""
     chosen = ("pac-bayes-kl", "progressive", "hold-out")
-    monkeypatch.setattr(together, "METHODS", {name: METHODS[name] for name in chosen})
+    monkeypatch.setattr(requests, "METHODS", {name: METHODS[name] for name in chosen})
     monkeypatch.setattr(monte_carlo, "TRIALS", 10_000)
 
 
@@ -415,8 +415,8 @@ def test_blocks_of_progressive_are_shown(run):
 def test_every_option_of_every_method_is_on_the_command_line(run, monkeypatch):
     """By its own name, and with a value of its own type."""
     given = []
-    monkeypatch.setattr(commands, "certify", lambda model, data, out, options, *_: given.append(options["options"]))
-    every = {name: value for method in METHODS.values() for name, value in method.options.items()}
+    monkeypatch.setattr(commands, "certify", lambda asked, *_: given.append(asked["options"]))
+    every = {name: value for method in METHODS.values() for name, value in method().options().items()}
     for name, value in every.items():
         code, _, err = run("certify", "--" + name.replace("_", "-"), value)
         assert code == 0, err

@@ -1,5 +1,7 @@
-"""Two small records, one for each kind of certificate, and a result of the lab with figures of every kind."""
+"""The JSON of two small certificates, and a result of the lab with figures of every kind."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,107 +11,88 @@ from truerisk.lab.figure import Axis, Figure, Rule, Table
 from truerisk.lab.result import Failure, Result
 from truerisk.lab.rows import Rows
 
+KEPT = Path(__file__).parents[1] / "certificates" / "goldens"
+MADE = {"software": {"torch": "2.13.0", "numpy": "2.4.6", "machine": "x86_64"}, "version": "0.1.0"}
 
-def shared() -> dict[str, Any]:
-    return {
-        "format": 2,
+
+def claims(name: str, **changes: Any) -> dict[str, Any]:
+    """The JSON of a kept certificate with other values in some of its fields."""
+    kept = json.loads((KEPT / f"{name}.json").read_text())["record"] | MADE
+    data = {"name": "digits", "source": "digits", "n": 1797, "classes": 3, "counts": [600, 600, 597]}
+    floor = {"errors": 35, "n": 900, "delta": 0.003125}
+    settings = {"seed": 7, "tried": 16, "model": "mlp:16", "delta": 0.05}
+    return kept | {
         "delta": 0.05,
+        "seed": 7,
+        "model": {"name": "mlp:16", "kind": "built-in"},
         "n_certify": 900,
         "n_prior": 897,
+        "data": kept["data"] | data,
+        "settings": kept["settings"] | settings,
         "floor": 0.0512884547306824,
-        "floor_detail": {
-            "errors": 35,
-            "n": 900,
-            "what": "the prior's mean network, tested on the certifying examples",
-        },
-        "data": {
-            "name": "digits",
-            "source": "digits",
-            "n": 1797,
-            "classes": 3,
-            "input_shape": [1, 8, 8],
-            "counts": [600, 600, 597],
-            "sha256": "ad" * 32,
-        },
-        "seed": 7,
+        "floor_detail": kept["floor_detail"] | floor,
         "assumptions": ["The 900 certifying examples are independent draws.", "No examples are near copies."],
         "warnings": [],
-        "model": {"name": "mlp:16", "kind": "built-in"},
-        "settings": {
-            "threads": 1,
-            "prior": "split:0.5",
-            "delta": 0.05,
-            "seed": 7,
-            "tried": 16,
-            "own_training": False,
-            "prior_std": 0.1,
-            "plans": {"prior": {"epochs": 100, "optimizer": "adam", "lr": 0.001}},
-        },
-        "files": {"split.safetensors": "11" * 32, "network.safetensors": "48" * 32},
-        "software": {"torch": "2.13.0", "numpy": "2.4.6", "machine": "x86_64"},
-        "version": "0.1.0",
+        **changes,
     }
 
 
 @pytest.fixture
 def pac_bayes() -> dict[str, Any]:
-    return shared() | {
-        "method": "pac-bayes-kl",
-        "predictor": "stochastic",
-        "risk_bound": 0.07612676990910476,
-        "empirical_risk": 0.03871320069056115,
-        "empirical_risk_upper": 0.03958886681613277,
-        "kl": 12.345,
-        "kl_unrescaled": 1234.5678,
-        "draws": {
-            "n": 900,
-            "groups": 900,
-            "size": 1,
-            "passes": 884,
-            "chunk": 2000,
-            "precision": "float64",
-            "layered": True,
-        },
-        "counts": {"floor": 35, "draws": 30766},
-        "breakdown": [
+    draws = {"n": 900, "groups": 900, "size": 1, "passes": 884, "chunk": 2000, "precision": "float64", "layered": True}
+    kls = {"free_log_scales": 16, "original": 1234.5678, "tuned_scale": 99.5, "rescaled": 12.345, "both": 11.5}
+    return claims(
+        "pac-bayes-kl",
+        risk_bound=0.07612676990910476,
+        empirical_risk=0.03871320069056115,
+        empirical_risk_upper=0.03958886681613277,
+        kl=12.345,
+        kl_unrescaled=1234.5678,
+        rescaling=kls,
+        draws=draws,
+        counts={"floor": 35, "draws": 30766},
+        breakdown=[
             {"part": "errors of the drawn networks", "value": 0.03871320069056115},
             {"part": "Monte Carlo", "value": 0.0008756661255716197},
             {"part": "confidence (delta)", "value": 0.035999541355375184},
             {"part": "KL(posterior, prior)", "value": 0.0005383617375968042},
         ],
-        "ledger": [
+        ledger=[
             {"event": "PAC-Bayes-kl inequality: the certifying examples are misleading", "delta": 0.0028125},
             {"event": "Monte Carlo: the drawn networks erred less often", "delta": 0.0003125},
             {"event": "the same for 15 other configurations", "delta": 0.046875},
         ],
-        "other_forms": {"McAllester": 0.11497392075276315, "quadratic": 0.08303428349032146, "Thiemann": 1.0},
-        "warnings": ["The certificate was made for a test."],
-        "sentence": "With 95 % confidence, this network, with its weights drawn anew for each prediction, is "
-        "wrong on at most 7.7 % of unseen examples.",
-    }
+        other_forms={"McAllester": 0.11497392075276315, "quadratic": 0.08303428349032146, "Thiemann": 1.0},
+        warnings=["The certificate was made for a test."],
+        sentence="With 95 % confidence, this network, with its weights drawn anew for each prediction, is wrong on at "
+        "most 7.7 % of unseen examples.",
+    )
+
+
+@pytest.fixture
+def compared() -> dict[str, Any]:
+    """A network that was compared with a certified one."""
+    return claims("disagreement")
 
 
 @pytest.fixture
 def hold_out() -> dict[str, Any]:
-    return shared() | {
-        "method": "hold-out",
-        "predictor": "deterministic",
-        "risk_bound": 0.0575,
-        "empirical_risk": 35 / 900,
-        "empirical_risk_upper": 35 / 900,
-        "kl": None,
-        "kl_unrescaled": None,
-        "draws": None,
-        "breakdown": [
+    return claims(
+        "hold-out",
+        risk_bound=0.0575,
+        empirical_risk=35 / 900,
+        empirical_risk_upper=35 / 900,
+        counts={"floor": 35},
+        breakdown=[
             {"part": "errors on the tested examples", "value": 35 / 900},
             {"part": "confidence (delta)", "value": 0.0575 - 35 / 900},
         ],
-        "ledger": [
+        ledger=[
             {"event": "Clopper-Pearson: the tested examples are misleading", "delta": 0.003125},
             {"event": "the same for 15 other configurations", "delta": 0.046875},
         ],
-        "sentence": "With 95 % confidence, this network is wrong on at most 5.8 % of unseen examples.",
-    }
+        sentence="With 95 % confidence, this network is wrong on at most 5.8 % of unseen examples.",
+    )
 
 
 NETWORKS = ("mlp-1x512", "mlp-3x512", "alexnet", "inception", "linear")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from truerisk.certificates.checking.reading import record_of
 from truerisk.report import write_report
 
 VISIBLE = "[...document.querySelectorAll('.plot svg')].filter(s => s.getClientRects().length)"
@@ -14,7 +15,7 @@ def test_page(browser, tmp_path, request, kind, width, scheme):
     record = request.getfixturevalue(kind)
     record["data"]["name"] = "a" * 200  # no place to break a line
     record["warnings"] = ["<script>document.title = 'taken'</script>"]
-    browser.open(write_report(record, tmp_path / "report.html"), width, scheme)
+    browser.open(write_report(record_of(record), tmp_path / "report.html"), width, scheme)
     run = browser.run
     assert run("return window.innerWidth") == width
     assert browser.fits()
@@ -37,7 +38,7 @@ def test_page(browser, tmp_path, request, kind, width, scheme):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(browser, tmp_path, pac_bayes, scheme):
-    browser.open(write_report(pac_bayes, tmp_path / "report.html"), 1200, scheme)
+    browser.open(write_report(record_of(pac_bayes), tmp_path / "report.html"), 1200, scheme)
     run = browser.run
     paper = run("return getComputedStyle(document.body).backgroundColor")
     assert (browser.luminance(paper) > 0.5) == (scheme == "light")

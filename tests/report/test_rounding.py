@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 
 from truerisk.certificates import Verification, sentences
-from truerisk.certificates.curve import Curve, Point, Prediction
+from truerisk.certificates.checking.reading import record_of
+from truerisk.certificates.record import Record
 from truerisk.certificates.search import Candidate, Search
+from truerisk.certificates.search.curve import Curve, Point, Prediction
+from truerisk.certificates.story import tell
 from truerisk.cli import search, show, show_measures
 from truerisk.lab.figure import Axis, Figure, Table
 from truerisk.lab.rademacher.figures import figures as rademacher_figures
@@ -66,32 +69,31 @@ def x(request) -> float:
     return request.param
 
 
-def having(record: dict[str, Any], x: float) -> dict[str, Any]:
+def having(record: dict[str, Any], x: float) -> Record:
     """The record with x for its bound, its floor and every other upper end."""
     record = deepcopy(record)
     parts = [0.5, 0.01, 0.47, 0.02][: len(record["breakdown"])]
     for entry, part in zip(record["breakdown"], parts, strict=True):
         entry["value"] = x * part / sum(parts)
-    found = {"surrogate": "hold-out", "surrogate_bound": x, "disagreements": 3, "unlabelled": 900, "upper": x}
     kls = {"original": 100 * x, "tuned_scale": 100 * x, "rescaled": 100 * x, "both": 100 * x, "free_log_scales": 7}
-    record |= {"risk_bound": x, "floor": x, "empirical_risk": x / 2, "empirical_risk_upper": x, "disagreement": found}
-    record["sentence"] = sentences.headline(record, "this network")
+    record |= {"risk_bound": x, "floor": x, "empirical_risk": x / 2, "empirical_risk_upper": x}
+    record["sentence"] = sentences.headline(record_of(record).settings, x)
+    if "disagreement" in record:
+        record["disagreement"] |= {"surrogate_bound": x, "upper": x}
     if record["kl"] is not None:
         record |= {"kl": 100 * x, "kl_unrescaled": 100 * x, "rescaling": kls, "other_forms": {"McAllester": x}}
-    return record
+    return record_of(record)
 
 
 # ---- the terminal --------------------------------------------------------------------------------------------------
 
 
 def test_certify(pac_bayes, hold_out, x, wide, capsys):
-    record, other = having(pac_bayes, x), having(hold_out, x)
-    show.certificate(record, [other], Path("out"), None)
+    story, other = tell(having(pac_bayes, x)), tell(having(hold_out, x))
+    show.certificate(story, [other], Path("out"), None)
     text = capsys.readouterr().out
     check_at_least(next_to(r"\n *certificate", text), x, count=1)
     check_at_least(next_to(r"\n *floor", text), x, count=1)
-    check_at_least(next_to(r"\n *surrogate", text), x, count=1)
-    check_at_least(next_to(r"\n *differs", text), x, count=1)
     check_at_least(percent_next_to("at most", text), x, 100, count=2)  # the sentence and the table
     for kl in (*next_to(r"\n *KL", text), *re.findall(rf"{NUMBER} +before", text), *next_to("(?:free|both):", text)):
         assert value(kl) >= Fraction(repr(100 * x))
@@ -152,16 +154,26 @@ def words_of(page: str) -> str:
     return html.unescape(" ".join(re.sub(r"<style.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL).split()))
 
 
+def test_a_surrogate_and_what_differs(compared, x, wide, capsys):
+    record = having(compared, x)
+    show.certificate(tell(record), [], Path("out"), None)
+    text = capsys.readouterr().out
+    check_at_least(next_to(r"\n *surrogate", text), x, count=1)
+    check_at_least(next_to(r"\n *differs", text), x, count=1)
+    text = words_of(render(record))
+    check_at_least(percent_next_to("Surrogate", text), x, 100, count=1)
+    check_at_least(percent_next_to("Differs", text), x, 100, count=1)
+
+
 def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
     page = render(having(pac_bayes, x), [having(hold_out, x)])
     text = words_of(page)
-    check_at_least(percent_next_to("at most", text), x, 100, count=2)  # sentence, disagreement
+    check_at_least(percent_next_to("at most", text), x, 100, count=1)  # the sentence
     check_at_least(percent_next_to("Certificate", text), x, 100)
     check_at_least(percent_next_to("Floor", text), x, 100)
     check_at_least(percent_next_to(r"certificate \(rounded up\)", text), x, 100, count=1)
     check_at_least(percent_next_to(r"kl \(the certificate\)", text), x, 100, count=1)
     check_at_least(percent_next_to("McAllester", text), x, 100, count=1)
-    check_at_least(percent_next_to("certified at", text), x, 100, count=1)
     check_at_least(percent_next_to("certificate:", page), x, 100, count=2)  # in both figures
     check_at_least(percent_next_to("floor:", page), x, 100, count=2)
     check_at_least(percent_next_to("The certificate,", page), x, 100, count=1)  # for screen readers
@@ -171,7 +183,7 @@ def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
     check_at_least(cells[::3] + cells[2::3], x, 100, count=4)  # certificate, seen, floor of two methods
     kls = [re.search(rf"{label} {NUMBER} nats", text) for label in (r"KL\(posterior, prior\)", "KL before rescaling")]
     assert all(kl and value(kl[1]) >= Fraction(repr(100 * x)) for kl in kls)
-    table = page[page.index('id="rescaling"') :].split("</table>")[0]
+    table = page[page.index("What rescaling gives") :].split("</table>")[0]
     kls = re.findall(rf'<td class="number">{NUMBER}</td>', table)
     assert len(kls) == 4
     assert all(value(kl) >= Fraction(repr(100 * x)) for kl in kls)

@@ -94,6 +94,10 @@ class Record:
     version: str
     words: int = WORDS
 
+    def __getitem__(self, name: str) -> Any:
+        """A field of ``certificate.json`` by its name there, for scripts that look one up."""
+        return self.to_json()[name]
+
     def derived(self) -> dict[str, Any]:
         """The fields that follow from data, files and settings: those that verify compares."""
         found, floor, kl = self.derivation, self.floor, self.derivation.kl

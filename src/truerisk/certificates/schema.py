@@ -10,7 +10,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from truerisk.errors import TrueriskError
 
@@ -139,6 +139,8 @@ def value_of(kind: Any, json: object, where: str) -> Any:
         return tuple(value_of(arguments[0], each, where) for each in json)
     if origin is dict and isinstance(json, dict):
         return {str(name): value_of(arguments[1], each, where) for name, each in json.items()}
+    if kind is Any or (origin is Literal and json in arguments):
+        return json
     if type(json) is not kind:
         raise TrueriskError(f"{where} is not readable: {_shown(json)} is not {PLAIN.get(kind, 'what it must be')}.")
     return json

@@ -309,7 +309,7 @@ def _facts(record: Record, tale: Tale) -> list[tuple[str, str]]:
 def _alone(lines: tuple[Line, ...]) -> list[Line]:
     """Lines that no other belongs to: the rest has a table of its own."""
     after = [*(line.label for line in lines[1:]), "end"]
-    return [line for line, label in zip(lines, after, strict=True) if line.label and label]
+    return [line for line, label in zip(lines, after, strict=False) if line.label and label]
 
 
 def _title(label: str) -> str:

@@ -30,7 +30,11 @@ def read_record(folder: str | Path) -> Record:
     path = Path(folder) / CERTIFICATE
     if not path.is_file():
         raise TrueriskError(f"there is no {CERTIFICATE} in {folder}; give the folder that certify wrote.")
-    claims = _claims(path)
+    return record_of(_claims(path))
+
+
+def record_of(claims: Mapping[str, Any]) -> Record:
+    """The record that these claims are the JSON of; a VerificationError where they are no whole certificate."""
     try:
         record = _record(_Fields(claims))
     except VerificationError:
@@ -168,7 +172,7 @@ def _refuse_other_files(record: Record) -> None:
         raise VerificationError("the certificate's list of files does not fit its settings.")
 
 
-def _refuse_other_fields(claims: dict[str, Any], record: Record) -> None:
+def _refuse_other_fields(claims: Mapping[str, Any], record: Record) -> None:
     """What was read must be all there is, in the one form that certify writes: 1 is not 1.0, and nothing is left over.
 
     So whoever reads the file with another program reads what is verified here.

@@ -34,6 +34,7 @@ from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
 from truerisk.certificates.story import Line, Table, Tale, count, nats, seen, upper
+from truerisk.errors import TrueriskError
 from truerisk.plan import DrawPlan
 
 if TYPE_CHECKING:
@@ -86,6 +87,11 @@ class Recursive(Method):
 
     steps: int = option(3, "Steps of recursive.", low=2, high=MOST_STEPS)
     gamma: float = option(0.5, "Weight of the step before in recursive's excess loss.", above=0, below=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < 1 - self.gamma < 1:  # one that rounding leaves at an end
+            raise TrueriskError(f"gamma is {self.gamma}, but must lie strictly between 0 and 1; 0.5 is usual.")
 
     def events(self) -> Shares:
         means = [(t, level) for t in range(1, self.steps + 1) for level in _levels(t)]

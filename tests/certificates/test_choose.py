@@ -11,9 +11,11 @@ from certificates.own import own
 from scipy.stats import beta
 
 import truerisk
-from truerisk.certificates import together
+from truerisk.certificates import request as requests
+from truerisk.certificates.choose import choose
 from truerisk.certificates.ledger import ledger
 from truerisk.certificates.methods import METHODS
+from truerisk.certificates.workshop.material import gather
 from truerisk.data import load
 from truerisk.pacbayes import monte_carlo
 
@@ -31,7 +33,7 @@ def digits():
 def patched():
     """Four quick methods in place of all, and few draws."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(together, "METHODS", {name: METHODS[name] for name in CHOSEN})
+        patch.setattr(requests, "METHODS", {name: METHODS[name] for name in CHOSEN})
         patch.setattr(monte_carlo, "TRIALS", 20_000)
         yield
 
@@ -161,15 +163,15 @@ def test_saving_again_removes_the_others(made, digits, tmp_path):
     ],
 )
 def test_the_usual_method_of_a_kind(patched, digits, kind, prior, method):
-    request = asked(digits, prior)
-    assert [(m.name, p) for m, p in together.choose(request, None, kind)] == [(method, prior or "split:0.5")]
+    [settings] = chosen(digits, prior=prior, predictor=kind)
+    assert (settings.method.name, str(settings.prior)) == (method, prior or "split:0.5")
 
 
 def test_all_of_one_kind(patched, digits):
-    chosen = together.choose(asked(digits), "all", "stochastic")
-    assert [m.name for m, _ in chosen] == ["pac-bayes-kl", "progressive"]
-    without_split = together.choose(asked(digits, "init"), "all", None)
-    assert [m.name for m, _ in without_split] == ["pac-bayes-kl", "single-draw"]
+    drawn = chosen(digits, method="all", predictor="stochastic")
+    assert [settings.method.name for settings in drawn] == ["pac-bayes-kl", "progressive"]
+    without_split = chosen(digits, method="all", prior="init")
+    assert [settings.method.name for settings in without_split] == ["pac-bayes-kl", "single-draw"]
 
 
 @pytest.mark.parametrize(
@@ -191,11 +193,9 @@ def test_what_can_not_work_is_refused_before_training(patched, digits, told, arg
         truerisk.certify("mlp:16", digits, **arguments)
 
 
-def asked(data, prior=None):
-    from truerisk.nets import architecture
-
-    arch = architecture("mlp:16", data.input_shape, data.classes)
-    return together.Request(data, arch, prior, 0.05, 0, 1, "tempered", 1, None, False, {})
+def chosen(data, **asked):
+    request = requests.Request(model="mlp:16", data=data, epochs=1, **asked)
+    return choose(request, gather(request))
 
 
 def test_ledger_of_methods_and_configurations():
