@@ -182,8 +182,12 @@ def _row(entry: Measure, value: Value) -> dict[str, Any]:
 
 def _bound_row(entry: Theorem, bound: Bound) -> dict[str, Any]:
     shared = {column: getattr(entry, column) for column in ("name", "invariant", "cost", "meaning", "paper")}
-    logarithm = math.log(bound.value) if bound.log is None else bound.log
-    row = {"value": bound.value, "log10": logarithm / math.log(10), "family": "bound", "equation": entry.theorem}
+    row = {
+        "value": bound.value,
+        "log10": bound.natural_log / math.log(10),
+        "family": "bound",
+        "equation": entry.theorem,
+    }
     return dict.fromkeys(COLUMNS, "") | {"error": None} | shared | row
 
 
