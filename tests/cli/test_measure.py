@@ -12,9 +12,8 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
-from truerisk.cli import measure as command
 from truerisk.data import load
-from truerisk.measures import BOUNDS, MEASURES, Subject
+from truerisk.measures import BOUNDS, MEASURES, Subject, measure, trained
 from truerisk.measures import estimate as estimates
 from truerisk.nets import architecture
 from truerisk.training import fit
@@ -151,7 +150,7 @@ def test_init_from_a_file_and_from_a_seed_are_the_same(run, chain):
 
 
 def test_training_is_told_and_can_be_repeated_from_its_files(run, mine, monkeypatch):
-    monkeypatch.setattr(command, "TARGET_LOSS", 2.0)  # an epoch is enough
+    monkeypatch.setattr(trained, "TARGET_LOSS", 2.0)  # an epoch is enough
     only = ["--only", "l2-norm,distance-l2,steps-to-loss-0.1", "--json"]
     code, out, err = run("measure", "--model", "net.py:chain", *mine[2:], *only)
     assert code == 0
@@ -163,6 +162,17 @@ def test_training_is_told_and_can_be_repeated_from_its_files(run, mine, monkeypa
     assert sorted(path.name for path in Path("again").iterdir()) == ["measures.csv", "measures.json", "report.html"]
     same = run("measure", "--model", "net.py:chain", *mine[2:], *files[:2], "--init", "seed:0", *only, "--quiet")
     assert values(same[1]) == values(out)
+
+
+def test_python_trains_as_the_command_line_does(run, mine, monkeypatch):
+    """A built-in name and a factory: every number of the table, to the last bit."""
+    monkeypatch.setattr(trained, "TARGET_LOSS", 1.0)
+    for model, data in (("mlp:5", "digits"), ("net.py:build", "train.npz")):
+        out = run("measure", "--model", model, "--data", data, "--rows", 20, "--seed", 3, "--json", "--quiet")[1]
+        found = measure(model, data, rows=20, seed=3)
+        assert values(out) == {row["name"]: row["value"] for row in found.record()["measures"]}
+        assert json.loads(out)["bounds"] == found.record()["bounds"]
+        assert json.loads(out)["about"]["Weights"] == found.record()["weights"]
 
 
 def test_a_module_is_measured_as_it_came(run, mine):
@@ -290,7 +300,7 @@ def test_a_training_here_records_all_that_measures_ask_for(run):
     found = values(run("measure", *only)[1])["gradient-noise-first-epoch"]
     data = load("digits")
     arch = architecture("mlp:5", data.input_shape, data.classes)
-    plan = command._plan(arch, data, 0)
+    plan = trained.training_plan(arch, data, 0)
     module = arch.build(plan.seed)
     fit(module, data, plan, after_epoch=lambda epochs: True)
     subject = Subject(module, data, rows=20, seed=plan.seed)

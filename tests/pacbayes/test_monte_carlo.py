@@ -134,7 +134,7 @@ def test_a_group_shares_one_network_and_groups_do_not():
     q, X, _ = problem(n=21)
     X[:] = X[0]
     plan = DrawPlan(21, 3, 7, 4, 7, "float64", False)
-    outs = [logits for _, logits in mc._passes(q, X, 3, plan)]
+    outs = [logits for _, logits in mc.drawn_logits(q, X, 3, plan)]
     assert len(outs) == 12
     assert all((o - o[:1]).abs().max() < 1e-12 for o in outs)
     firsts = torch.stack([o[0] for o in outs])
@@ -144,7 +144,7 @@ def test_a_group_shares_one_network_and_groups_do_not():
 def test_layered_draws_are_all_different():
     q, X, _ = problem(n=21)
     X[:] = X[0]
-    outs = torch.cat([logits for _, logits in mc._passes(q, X, 3, DrawPlan(21, 21, 1, 4, 10, "float64", True))])
+    outs = torch.cat([logits for _, logits in mc.drawn_logits(q, X, 3, DrawPlan(21, 21, 1, 4, 10, "float64", True))])
     assert len({tuple(row.tolist()) for row in outs}) == 84
 
 
@@ -162,7 +162,7 @@ def test_layered_draws_are_all_different():
 def test_every_row_is_visited_once_a_pass(plan):
     q, X, _ = problem()
     visited, sizes = [], []
-    for rows, logits in mc._passes(q, X, 0, plan):
+    for rows, logits in mc.drawn_logits(q, X, 0, plan):
         assert len(rows) == len(logits)
         visited += rows.tolist()
         sizes.append(len(rows))
@@ -290,7 +290,7 @@ def test_plans_keep_their_budget_and_cover_everything(monkeypatch, build, normal
         assert plan.passes == 1 or plan.passes * plan.groups * q.size <= normals
     else:
         assert (plan.size, plan.groups) == (1, 30)
-    visited = Counter(int(r) for rows, _ in mc._passes(q, X, 0, plan) for r in rows)
+    visited = Counter(int(r) for rows, _ in mc.drawn_logits(q, X, 0, plan) for r in rows)
     assert visited == dict.fromkeys(range(30), plan.passes)
     assert 0 < gibbs_risk(q, X, y, 0, plan).upper(0.05) <= 1.0
 

@@ -204,7 +204,7 @@ def test_drawn_weights_are_the_ones_that_are_used(name):
         for key, value in q.mean.items():
             q.mean[key] = torch.randn(value.shape, generator=generator, dtype=torch.float64)
         plan = mc.plan_draws(q, X)
-        out = torch.cat([logits for _, logits in mc._passes(q, X[:], 0, mc.replace(plan, passes=1))])
+        out = torch.cat([logits for _, logits in mc.drawn_logits(q, X[:], 0, mc.replace(plan, passes=1))])
     except TrueriskError:
         return
     with torch.no_grad():

@@ -7,14 +7,11 @@ import re
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-from truerisk.data import Data
-from truerisk.measures import BOUNDS, MEASURES, Bound, Measures, Subject, Value
+from truerisk.measures import BOUNDS, MEASURES, Bound, Measures, Value
 from truerisk.measures.audit import Audit, Moved
-from truerisk.report.measure_figures import BINS, bounds_figure, histogram, layers_figure, log10
-from truerisk.report.measures import LAYERED, margin_panels, render_measures, write_measures
+from truerisk.report.measure_figures import bounds_figure, layers_figure, log10
+from truerisk.report.measures import LAYERED, render_measures, write_measures
 
 EVIL = "<script>document.title = 'taken'</script>"
 VISIBLE = "[...document.querySelectorAll('.plot svg')].filter(s => s.getClientRects().length)"
@@ -129,18 +126,6 @@ def test_nothing_is_fetched(page):
     assert not re.search(r"https?:|@import|url\((?!#)", plain)
 
 
-def test_bins_meet_at_zero():
-    """A margin of 0 is an error; each example is in one bin, on the right side of the border."""
-    margins = np.array([-3.0, -0.1, 0.0, 1e-9, 2.0, 9.0])
-    rows, step = histogram(margins)
-    assert step == pytest.approx(12 / BINS)
-    left = sum(row["share"] for row in rows if row["end"] <= 0)
-    assert left == pytest.approx(3 / 6)
-    assert sum(row["share"] for row in rows) == pytest.approx(1)
-    assert all(row["fill"] == rows[0]["fill"] for row in rows if row["end"] <= 0)
-    assert histogram(np.zeros(5))[0][0]["share"] == 1.0
-
-
 def test_bars_of_bounds_end_where_they_should():
     """On the logarithmic axis the way from 1 to each bound is in proportion to its orders of magnitude."""
     names = list(BOUNDS)[:3]
@@ -170,26 +155,6 @@ def test_few_measures_are_drawn_layer_by_layer(page):
     drawn = {name for name in NAMES if f">{name}</text>" in section}
     assert 1 <= len(drawn) <= LAYERED
     assert len({MEASURES[name].family for name in drawn}) == len(drawn)
-
-
-def test_panels_of_a_network_without_a_chain():
-    """Where a normalization is not defined its panel is left out; the plain margins are always there."""
-
-    class Twice(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 3)
-
-        def forward(self, x):
-            return self.two(torch.relu(self.one(x) + x))
-
-    rng = np.random.default_rng(0)
-    data = Data("d", rng.normal(size=(20, 4)), np.arange(20) % 3, 3)
-    titles = list(margin_panels(Subject(Twice(), data)))
-    assert titles[0] == "margins"
-    assert "over spectral complexity" not in titles
-    chain = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 3))
-    assert len(margin_panels(Subject(chain, data))) == 3
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -17,10 +17,10 @@ import math
 
 import numpy as np
 
+from truerisk.bounds._bisection import bisect_outward
 from truerisk.bounds._checks import EPS, outward
 from truerisk.bounds.kl import FloatArray, kl_bernoulli, kl_inverse
 
-_HALVINGS = 200
 # From here on four terms of the series for s(m) leave less than 1e-14.
 _SERIES_FROM = 16
 
@@ -77,15 +77,7 @@ def tail_inverse(errors: int, n: int, price: float) -> float:
     target = -(price + log_margin(n, price))
     j = np.arange(errors, 0, -1, dtype=np.float64)
     ratios = j / (n - j + 1.0)
-    for _ in range(_HALVINGS):
-        middle = low + (high - low) / 2.0
-        if middle in (low, high):
-            break
-        if _log_lower_tail(errors, n, middle, ratios) <= target:
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisect_outward(low, high, lambda p: _log_lower_tail(errors, n, p, ratios) <= target)
 
 
 def log_choose(n: int, k: int) -> float:

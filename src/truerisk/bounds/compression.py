@@ -26,11 +26,10 @@ import math
 
 from scipy.special import betainc
 
+from truerisk.bounds._bisection import bisect_outward
 from truerisk.bounds._checks import Count, Number, check_count, check_delta, check_errors, outward
 from truerisk.bounds._tails import log_choose, log_margin, log_pmf, tail_inverse
 from truerisk.errors import TrueriskError
-
-_HALVINGS = 200
 
 
 def _check_size(k: Count, n: Count) -> tuple[int, int]:
@@ -77,20 +76,15 @@ def pick_to_learn(k: Count, n: Count, delta: Number) -> float:
     """
     k, n = _check_size(k, n)
     log_delta = math.log(check_delta(delta))
-    low, high = k / n, 1.0
     if k == n:
-        return high
-    for _ in range(_HALVINGS):
-        middle = low + (high - low) / 2.0
-        if middle in (low, high):
-            break
-        left = math.log(n * middle) + log_pmf(k, n, middle)
-        # The sum in the equation has at most n terms, none above 1 at eps = k/n: the solution lies above.
-        if left + log_margin(n, -log_delta) <= log_delta + math.log(betainc(k + 1, n - k, middle)):
-            high = middle
-        else:
-            low = middle
-    return high
+        return 1.0
+
+    def enough(eps: float) -> bool:
+        left = math.log(n * eps) + log_pmf(k, n, eps)
+        return left + log_margin(n, -log_delta) <= log_delta + math.log(betainc(k + 1, n - k, eps))
+
+    # The sum in the equation has at most n terms, none above 1 at eps = k/n: the solution lies above.
+    return bisect_outward(k / n, 1.0, enough)
 
 
 def compression_with_errors(errors: Count, k: Count, n: Count, delta: Number, *, ordered: bool = False) -> float:

@@ -15,12 +15,12 @@ from fractions import Fraction
 
 from scipy.special import betaincc
 
+from truerisk.bounds._bisection import bisect_outward
 from truerisk.bounds._checks import Count, Number, check_delta, check_errors, outward
 
 # Relative error allowed for in the tail probability. The tests find less than 1e-12 up to n = 60,000; the
 # reserve makes the bound larger by about 1e-9 standard deviations.
 _TAIL_MARGIN = 1e-9
-_HALVINGS = 200
 
 
 def clopper_pearson(errors: Count, n: Count, delta: Number) -> float:
@@ -40,18 +40,9 @@ def clopper_pearson(errors: Count, n: Count, delta: Number) -> float:
     """
     errors, n = check_errors(errors, n)
     target = check_delta(delta) * (1.0 - _TAIL_MARGIN)
-    low, high = 0.0, 1.0
     if errors == n:
-        return high
-    for _ in range(_HALVINGS):
-        middle = low + (high - low) / 2.0
-        if middle in (low, high):
-            break
-        if betaincc(errors + 1, n - errors, middle) <= target:
-            high = middle
-        else:
-            low = middle
-    return high
+        return 1.0
+    return bisect_outward(0.0, 1.0, lambda p: betaincc(errors + 1, n - errors, p) <= target)
 
 
 def clopper_pearson_unequal(errors: Count, n: Count, delta: Number) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import json as json_module
 import sys
 from dataclasses import dataclass, replace
@@ -20,10 +18,8 @@ if TYPE_CHECKING:
     from truerisk.data import Data
     from truerisk.measures import Measures, Subject
     from truerisk.measures.audit import Audit
+    from truerisk.measures.trained import Network
     from truerisk.nets import Architecture
-    from truerisk.training import History, Plan
-
-TARGET_LOSS = 0.01  # where a network that we train ourselves is stopped, if it gets there
 
 
 @dataclass(frozen=True)
@@ -42,18 +38,6 @@ class Options:
     times: int | None  # rescalings of an audit; None: no audit
     out: Path
     data_dir: Path | None
-
-
-@dataclass(frozen=True)
-class Network:
-    """A trained network, and what is known of how it came to its weights."""
-
-    name: str
-    module: nn.Module
-    init: nn.Module | None
-    record: dict[str, Any]
-    how: str  # one sentence
-    trained_here: bool = False
 
 
 def show_list(json: bool) -> None:
@@ -129,6 +113,7 @@ def _check(options: Options) -> None:
 
 def _network(model: str | None, data: Data, options: Options, quiet: bool) -> Network:
     """The network with its weights from a file, or as the module came, or trained now."""
+    from truerisk.measures.trained import AS_IT_CAME, Network, train, training_plan
     from truerisk.nets import MODULE, architecture, load_weights
 
     arch = architecture(model, data.input_shape, data.classes, trust_factory=True)
@@ -139,11 +124,11 @@ def _network(model: str | None, data: Data, options: Options, quiet: bool) -> Ne
         init = None if options.init is None else _initial(arch, options.init)
         return Network(arch.name, module, init, record, f"Its weights are those of {options.weights}.")
     if arch.kind == MODULE:
-        return Network(arch.name, arch.template(), None, record, "Its weights are those that the module came with.")
-    plan = _plan(arch, data, options.seed)
+        return Network(arch.name, arch.template(), None, record, AS_IT_CAME)
+    plan = training_plan(arch, data, options.seed)
     if not quiet:
         print(f"no --weights: {arch.name} is trained first, for up to {plan.epochs} epochs", file=sys.stderr)
-    return _trained(arch, data, plan, record, options.rows)
+    return train(arch, data, plan, record=record, rows=options.rows)
 
 
 def _initial(arch: Architecture, init: str) -> nn.Module:
@@ -170,62 +155,6 @@ def _read_record(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise TrueriskError(f"the record {path} holds no JSON object; docs/measures says which names it may have.")
     return content
-
-
-def _plan(arch: Architecture, data: Data, seed: int) -> Plan:
-    """The usual one, until the training loss is 0.01; at a constant rate, where that does not get slower on the way."""
-    from truerisk.training.plans import default_plans, has_recipe
-
-    plan = replace(default_plans(arch.name, data, len(data), seed, None)["prior"], target_loss=TARGET_LOSS)
-    return plan if has_recipe(arch.name) else replace(plan, schedule="constant")
-
-
-def _trained(arch: Architecture, data: Data, plan: Plan, record: dict[str, Any], rows: int) -> Network:
-    import torch
-
-    from truerisk.measures.families.optimization import VARIANCE
-    from truerisk.measures.subject import NotDefined, Subject
-    from truerisk.nets import check_network, precision
-    from truerisk.threads import limited, threads_for
-    from truerisk.training import fit
-
-    module = arch.build(plan.seed)
-    check_network(module, data.X, data.classes)
-    if precision(module) != torch.float32:
-        raise TrueriskError(
-            f"the network is in {precision(module)}, but training is in float32; build it in float32, or train it "
-            "yourself and give --weights FILE."
-        )
-    init = copy.deepcopy(module)
-    noise: dict[str, float] = {}
-
-    def after(epochs: int) -> bool:
-        if epochs == 1:
-            first = Subject(copy.deepcopy(module).cpu(), data, rows=rows, seed=plan.seed)
-            with contextlib.suppress(NotDefined):  # batch norms that cannot be folded: the table says so
-                noise[VARIANCE] = sum(first.gradients.variances.values())
-        return False
-
-    with limited(threads_for(module, data.X)):
-        history = fit(module, data, plan, after_epoch=after)
-    how = (
-        f"It was trained here first, on all {len(data):,} examples, for {history.epochs} epochs, from the initial "
-        f"weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
-    )
-    record = _steps(history, data, plan) | noise | record
-    return Network(arch.name, module, init, record, how, trained_here=True)
-
-
-def _steps(history: History, data: Data, plan: Plan) -> dict[str, Any]:
-    """When training reached which loss, to the epoch: what the optimization measures ask for."""
-    from truerisk.measures.families.optimization import STEPS_BETWEEN, STEPS_TO
-
-    steps = -(-len(data) // plan.batch_size)
-    first, second = (
-        next((steps * (epoch + 1) for epoch, loss in enumerate(history.losses) if loss <= target), None)
-        for target in (0.1, 0.01)
-    )
-    return {STEPS_TO: first, STEPS_BETWEEN: None if first is None or second is None else second - first}
 
 
 def _tell_cost(subject: Subject, runs: int) -> None:

@@ -8,8 +8,9 @@ from truerisk.measures.registry import MEASURES, Measure, NotDefined, Value
 from truerisk.measures.subject import Subject
 from truerisk.measures.table import Measures, measure
 from truerisk.measures.theorems import BOUNDS, Bound, Theorem
+from truerisk.measures.trained import Network
 
 __all__ = [
-    "BOUNDS", "MEASURES", "Bound", "Measure", "Measures", "NotDefined", "Subject", "Theorem", "Value", "classical",
-    "families", "measure",
+    "BOUNDS", "MEASURES", "Bound", "Measure", "Measures", "Network", "NotDefined", "Subject", "Theorem", "Value",
+    "classical", "families", "measure",
 ]  # fmt: skip

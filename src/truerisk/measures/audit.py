@@ -21,8 +21,9 @@ from truerisk.data import load
 from truerisk.errors import TrueriskError
 from truerisk.measures.registry import MEASURES, Measure
 from truerisk.measures.subject import BUDGET, ROWS, Subject
-from truerisk.measures.table import Measures, measure_subject
+from truerisk.measures.table import Measures, measure_subject, wanted
 from truerisk.measures.theorems import BOUNDS, Theorem
+from truerisk.measures.trained import given_or_trained
 from truerisk.seeds import derive
 from truerisk.symmetry import find_symmetry
 
@@ -137,42 +138,42 @@ def audit(
 ) -> Audit:
     """Rescale ``model`` at random ``times`` times and measure again; ``std`` is that of the normal log-scales.
 
-    The other arguments are those of ``measure``.
+    The other arguments are those of ``measure``; a name or a function in place of a module is trained first there, too.
 
     >>> from truerisk.nets import architecture
     >>> found = audit(architecture("mlp:8", (64,), 10).build(0), "digits", only=["parameters"], times=2)
     >>> found.channels, found.moves["parameters"].verdict, found.change < 1e-9
     (8, 'not fooled', True)
     """
-    if not isinstance(model, nn.Module):
-        model = model() if callable(model) else model
-    if not isinstance(model, nn.Module):
-        raise TrueriskError("audit needs a torch module, or a function that builds one.")
     if not times >= 1:
         raise TrueriskError(f"the network can't be rescaled {times} times: give at least 1 (--times).")
+    names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
     given = load(data, data_dir)
-    start = None if init is None else copy.deepcopy(init).double()
-    settings: dict[str, Any] = {"record": record, "rows": rows, "seed": seed, "budget": budget}
-    folded = Subject(copy.deepcopy(model).double(), given, start).module
+    network = given_or_trained(model, given, init, record=record, rows=rows, seed=seed)
+    start = None if network.init is None else copy.deepcopy(network.init).double()
+    settings: dict[str, Any] = {"record": network.record, "rows": rows, "seed": seed, "budget": budget}
+    folded = Subject(copy.deepcopy(network.module).double(), given, start).module
     subject = Subject(folded, given, start, **settings)
     symmetry = find_symmetry(subject.module, subject.example)
     if not symmetry.dim:
         why = f" ({'; '.join(f'{where}: {reason}' for where, reason in symmetry.pinned[:1])})" if symmetry.pins else ""
         raise TrueriskError(f"nothing in this network can be rescaled{why}: there is nothing to audit.")
-    wanted: dict[str, Any] = {"only": None if only is None else list(only), "train": train, "delta": delta}
+    asked: dict[str, Any] = {"only": names, "train": train, "delta": delta}
     change, after = 0.0, []
     with progress.bar("measuring, rescaling, measuring again", times + 1) as advance, progress.silent():
-        before = measure_subject(subject, **wanted)
+        before = measure_subject(subject, **asked)
         advance()
         for k in range(times):
             twin = symmetry.rescale(subject.module, symmetry.random(std, derive(seed, "audit", k)))
             other = Subject(twin, given, start, **settings)
             change = max(change, float((other.logits - subject.logits).abs().max() / subject.logits.abs().max()))
-            after.append(measure_subject(other, **wanted))
+            after.append(measure_subject(other, **asked))
             advance()
     if not change <= SAME_FUNCTION:
         raise TrueriskError(f"an output changed by {change:.1g} of the largest one: rescale less (std is {std:g}).")
-    return Audit(_compare(before, after), before, change, symmetry.dim, times, std)
+    moves = _compare(before, after)
+    before = replace(before, trained=network) if network.trained_here else before
+    return Audit(moves, before, change, symmetry.dim, times, std)
 
 
 def _compare(before: Measures, after: list[Measures]) -> dict[str, Moved]:

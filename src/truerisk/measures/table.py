@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from truerisk.errors import TrueriskError
 from truerisk.measures.registry import MEASURES, Measure, NotDefined, Value
 from truerisk.measures.subject import BUDGET, ROWS, Subject
 from truerisk.measures.theorems import BOUNDS, Bound, Theorem
+from truerisk.measures.trained import Network, given_or_trained
 from truerisk.threads import limited, threads_for
 
 if TYPE_CHECKING:
@@ -31,13 +32,18 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Measures:
-    """What was found: values, bounds, and what was left out with the reason."""
+    """What was found: values, bounds, and what was left out with the reason.
+
+    ``trained``: the network that ``measure`` trained first, with its initial weights and a sentence about its training
+    (``trained.how``); None where the module came trained.
+    """
 
     values: dict[str, Value]
     bounds: dict[str, Bound]
     skipped: dict[str, str]
     n: int
     classes: int
+    trained: Network | None = field(default=None, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> float:
         if name in self.values:
@@ -72,7 +78,7 @@ class Measures:
 
     def record(self) -> dict[str, Any]:
         """Plain JSON: ``{measures: [...], bounds: [...], skipped: [...]}``; infinite numbers are null."""
-        return {
+        return ({} if self.trained is None else {"weights": self.trained.how}) | {
             "n": self.n,
             "classes": self.classes,
             "measures": [
@@ -108,6 +114,9 @@ def measure(
 ) -> Measures:
     """Every complexity measure and classical bound of ``model`` on ``data`` (what it was trained on).
 
+    * ``model``: a module, measured as it is; or the name of a built-in network, ``file.py:factory``, or a function that
+      builds a module: that network is trained on ``data`` first, as ``truerisk measure`` does, from the initial weights
+      of ``seed``. The result then has it as ``trained``.
     * ``init``: the same network as it was before training, for distances. ``record``: what is known of the training.
     * ``only``: names of measures and bounds. ``train``: also those that train networks of their own.
     * ``delta``: probability with which each single bound may fail. ``rows``: examples for what takes many passes.
@@ -117,12 +126,13 @@ def measure(
     >>> found["parameters"]
     610.0
     """
-    if not isinstance(model, nn.Module):
-        model = model() if callable(model) else model
-    if not isinstance(model, nn.Module):
-        raise TrueriskError("measure needs a torch module, or a function that builds one.")
-    subject = Subject(model, load(data, data_dir), init, record=record, rows=rows, seed=seed, budget=budget)
-    return measure_subject(subject, only=only, train=train, delta=delta)
+    names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
+    given = load(data, data_dir)
+    network = given_or_trained(model, given, init, record=record, rows=rows, seed=seed)
+    settings: dict[str, Any] = {"record": network.record, "rows": rows, "seed": seed, "budget": budget}
+    subject = Subject(network.module, given, network.init, **settings)
+    found = measure_subject(subject, only=names, train=train, delta=delta)
+    return replace(found, trained=network) if network.trained_here else found
 
 
 def measure_subject(
@@ -172,8 +182,12 @@ def _row(entry: Measure, value: Value) -> dict[str, Any]:
 
 def _bound_row(entry: Theorem, bound: Bound) -> dict[str, Any]:
     shared = {column: getattr(entry, column) for column in ("name", "invariant", "cost", "meaning", "paper")}
-    logarithm = math.log(bound.value) if bound.log is None else bound.log
-    row = {"value": bound.value, "log10": logarithm / math.log(10), "family": "bound", "equation": entry.theorem}
+    row = {
+        "value": bound.value,
+        "log10": bound.natural_log / math.log(10),
+        "family": "bound",
+        "equation": entry.theorem,
+    }
     return dict.fromkeys(COLUMNS, "") | {"error": None} | shared | row
 
 

@@ -30,8 +30,18 @@ class Bound:
     @property
     def orders(self) -> float:
         """How many orders of magnitude too large to say anything: 0 where it says something."""
-        logarithm = math.log(self.value) if self.log is None else self.log
-        return max(0.0, logarithm / math.log(10))
+        return max(0.0, self.natural_log / math.log(10))
+
+    @property
+    def natural_log(self) -> float:
+        """ln of the value, where the value itself may have left the range of floats.
+
+        >>> Bound("b", math.inf, "", "", "", log=2000.0).natural_log, Bound("b", 1.0, "", "", "").natural_log
+        (2000.0, 0.0)
+        """
+        if self.log is not None:
+            return self.log
+        return math.log(self.value) if self.value > 0 else -math.inf
 
     def record(self) -> dict[str, Any]:
         return {

@@ -38,6 +38,14 @@ class Chain:
     both: float
     lifted: LiftedKL | None = None
 
+    def saved(self, kl: float) -> float:
+        """How much smaller ``kl`` is than the original KL, as a share of it.
+
+        >>> Chain(8.0, 7.0, 6.0, 5.0).saved(6.0)
+        0.25
+        """
+        return 1 - kl / self.original if self.original else 0.0
+
     def __str__(self) -> str:
         lines = [
             f"{nats(self.original):>14}  original",

@@ -81,11 +81,11 @@ def gibbs_risk(
     plan = plan or plan_draws(gaussian, X)
     if not plan.n == len(X) == len(y):
         raise TrueriskError(f"the plan of the draws is for {plan.n} examples, but there are {len(X)}.")
-    gaussian, X = _at_the_head(gaussian, X)
+    gaussian, X = at_the_head(gaussian, X)
     labels = torch.from_numpy(y)
     errors = ties = 0
     with progress.bar("drawing networks", total=plan.passes * plan.n) as advance:
-        for rows, logits in _passes(gaussian, X, seed, plan):
+        for rows, logits in drawn_logits(gaussian, X, seed, plan):
             more_errors, more_ties = wrong_and_close(logits, labels[rows])
             errors, ties = errors + more_errors, ties + more_ties
             advance(len(logits))
@@ -95,20 +95,20 @@ def gibbs_risk(
 def draw_predictions(gaussian: Gaussian, X: np.ndarray, seed: int) -> np.ndarray:
     """One prediction for each example, by networks drawn from ``gaussian``: what was certified."""
     plan = replace(plan_draws(gaussian, X), passes=1)
-    gaussian, X = _at_the_head(gaussian, X)
+    gaussian, X = at_the_head(gaussian, X)
     out = np.empty(len(X), dtype=np.int64)
-    for rows, logits in _passes(gaussian, X, seed, plan):
+    for rows, logits in drawn_logits(gaussian, X, seed, plan):
         out[rows.numpy()] = logits.argmax(dim=1).numpy()
     return out
 
 
-def _at_the_head(gaussian: Gaussian, X: np.ndarray) -> tuple[Gaussian, np.ndarray]:
-    """Where only the last layer is random: that layer, and what enters it."""
+def at_the_head(gaussian: Gaussian, X: np.ndarray) -> tuple[Gaussian, np.ndarray]:
+    """The last layer and its inputs where only that layer is random; otherwise the network and its inputs."""
     head = find_head(gaussian)
     return (gaussian, X) if head is None else (head.restrict(gaussian), head.features(X))
 
 
-def _passes(gaussian: Gaussian, X: np.ndarray, seed: int, plan: DrawPlan) -> Iterator[tuple[Tensor, Tensor]]:
+def drawn_logits(gaussian: Gaussian, X: np.ndarray, seed: int, plan: DrawPlan) -> Iterator[tuple[Tensor, Tensor]]:
     """(rows, logits) of every chunk of trials; each chunk has its own stream of random numbers.
 
     Trials are numbered through all passes, so that small data still fills a chunk. A group never

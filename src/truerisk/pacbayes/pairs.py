@@ -19,7 +19,7 @@ from truerisk.errors import TrueriskError
 from truerisk.nets import margins
 from truerisk.nets.evaluate import TIE
 from truerisk.pacbayes.gaussian import Gaussian
-from truerisk.pacbayes.monte_carlo import DrawPlan, _at_the_head, _passes, plan_draws
+from truerisk.pacbayes.monte_carlo import DrawPlan, at_the_head, drawn_logits, plan_draws
 from truerisk.seeds import derive
 
 
@@ -59,10 +59,10 @@ def _outcomes(
     gaussian: Gaussian, X: np.ndarray, y: np.ndarray, seed: int, plan: DrawPlan, advance: Callable[..., None]
 ) -> tuple[Tensor, Tensor]:
     """(wrong, close to a tie) of every trial, as ``wrong_and_close`` counts them."""
-    gaussian, inputs = _at_the_head(gaussian, X)
+    gaussian, inputs = at_the_head(gaussian, X)
     labels = torch.from_numpy(y)
     wrong, close = [], []
-    for rows, logits in _passes(gaussian, inputs, seed, plan):
+    for rows, logits in drawn_logits(gaussian, inputs, seed, plan):
         margin, scale = margins(logits, labels[rows])
         wrong.append(~(margin > 0))
         close.append(margin.abs() <= TIE.get(logits.dtype, 1e-2) * scale)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from truerisk.measures.margin_shapes import histogram
 from truerisk.measures.theorems import Bound
 from truerisk.measures.words import quantity
 from truerisk.report.extra import extra
@@ -35,7 +36,8 @@ def margins_figure(panels: Mapping[str, np.ndarray], width: int) -> str:
 
 
 def _histogram(alt: Any, title: str, margins: np.ndarray, width: int) -> Any:
-    rows, step = histogram(margins)
+    bins, step = histogram(margins, BINS)
+    rows = [{"start": b.start, "end": b.end, "share": b.share, "fill": WRONG if b.wrong else RIGHT} for b in bins]
     power = math.floor(math.log10(step)) if step > 0 else 0
     style = "~g" if -4 <= power <= 3 else ".1~e"
     label = f"datum.value ? format(datum.value, '{style}') : '0'"
@@ -50,29 +52,6 @@ def _histogram(alt: Any, title: str, margins: np.ndarray, width: int) -> Any:
         color=alt.Color("fill:N", scale=None),
     )
     return marks.properties(width=width, height=PANEL_HEIGHT, title=_title(alt, title))
-
-
-def histogram(margins: np.ndarray) -> tuple[list[dict[str, Any]], float]:
-    """(bins with the share of examples in each, width of a bin). Zero is always a border: wrong on its left.
-
-    >>> rows, _ = histogram(np.array([-1.0, 1.0, 1.0, 2.0]))
-    >>> sum(row["share"] for row in rows if row["end"] <= 0), sum(row["share"] for row in rows)
-    (0.25, 1.0)
-    """
-    low, high = min(0.0, float(margins.min())), max(0.0, float(margins.max()))
-    step = (high - low) / BINS or 1.0
-    # a margin of exactly 0 is an error, so bins are open on the left
-    places = np.ceil(margins / step).astype(int)
-    counts: dict[int, int] = dict(zip(*(part.tolist() for part in np.unique(places, return_counts=True)), strict=True))
-    return [
-        {
-            "start": (place - 1) * step,
-            "end": place * step,
-            "share": count / len(margins),
-            "fill": WRONG if place <= 0 else RIGHT,
-        }
-        for place, count in counts.items()
-    ], step
 
 
 def bounds_figure(bounds: Sequence[Bound], width: int) -> str:
@@ -117,8 +96,7 @@ def _bound_row(bound: Bound, place: int) -> dict[str, Any]:
 
 def log10(bound: Bound) -> float:
     """Of its value; infinity, where nothing more is known, becomes the end of floats."""
-    natural = bound.log if bound.log is not None else math.log(bound.value) if bound.value > 0 else -math.inf
-    return float(np.clip(natural / math.log(10), -308, 1e6))
+    return float(np.clip(bound.natural_log / math.log(10), -308, 1e6))
 
 
 def _powers(low: float, high: float, most: int) -> list[int]:

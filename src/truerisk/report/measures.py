@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 
 from truerisk.atomic import write_atomically
-from truerisk.measures import BOUNDS, MEASURES, Measures, NotDefined, Subject
+from truerisk.measures import BOUNDS, MEASURES, Measures, Subject
 from truerisk.measures.audit import Audit
-from truerisk.measures.families.normalized import normalized_margins
+from truerisk.measures.margin_shapes import PATH, SPECTRAL, margin_panels, medians, misclassified
 from truerisk.measures.registry import Measure
-from truerisk.measures.theorems import Bound
 from truerisk.measures.words import by_family, by_reason, quantity, verdict
 from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.measure_figures import bounds_figure, layers_figure, margins_figure
 from truerisk.words import at_most, magnitude
 
 LAYERED = 4  # measures that are shown layer by layer, of different families
-SPECTRAL, PATH = "over spectral complexity", "over path norm"  # how margins are normalized
 MOST_LAYERS = 40  # a figure with more bars than this is no figure
 
 
@@ -32,17 +30,6 @@ def write_measures(
     path = Path(path)
     write_atomically(path, render_measures(found, margin_panels(subject), facts, audit).encode())
     return path
-
-
-def margin_panels(subject: Subject) -> dict[str, np.ndarray]:
-    """Margins as they are, over spectral complexity and over path norm; what is not defined is left out."""
-    panels = {"margins": subject.margins.numpy()}
-    for by, title in (("spectral", SPECTRAL), ("path", PATH)):
-        try:
-            panels[title] = normalized_margins(subject, by).numpy()  # type: ignore[arg-type]
-        except NotDefined:
-            continue
-    return {title: values for title, values in panels.items() if np.isfinite(values).all()}
 
 
 def render_measures(
@@ -108,7 +95,7 @@ def _rescaling(name: str, invariant: bool, audit: Audit | None) -> dict[str, Any
 def _bounds(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
     if not found.bounds:
         return None
-    bounds = sorted(found.bounds.values(), key=_size)
+    bounds = sorted(found.bounds.values(), key=lambda bound: bound.natural_log)
     useful = [bound for bound in bounds if not bound.vacuous]
     best = f"the smallest is {magnitude(bounds[0].value, bounds[0].log)} ({bounds[0].name})"
     return {
@@ -131,21 +118,16 @@ def _bounds(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
     }
 
 
-def _size(bound: Bound) -> float:
-    return bound.log if bound.log is not None else math.log(bound.value) if bound.value > 0 else -math.inf
-
-
 def _margins(panels: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
     if not panels:
         return None
     first = next(iter(panels.values()))
-    wrong = int((first <= 0).sum())
-    medians = ", ".join(f"{title}: median {quantity(float(np.median(values)))}" for title, values in panels.items())
+    middle = ", ".join(f"{title}: median {quantity(value)}" for title, value in medians(panels).items())
     return {
         "wide": margins_figure(panels, WIDE),
         "narrow": margins_figure(panels, NARROW),
-        "alternative": f"Histograms of {len(first):,} examples. {medians}.",
-        "wrong": f"{wrong:,} of {len(first):,} examples",
+        "alternative": f"Histograms of {len(first):,} examples. {middle}.",
+        "wrong": f"{misclassified(first):,} of {len(first):,} examples",
         "normalized": len(panels) > 1,
         "spectral": SPECTRAL in panels,
         "path": PATH in panels,

@@ -133,8 +133,7 @@ def _nats(name: str, value: float) -> str:
 
 
 def _saved(chain: Chain, kl: float) -> str:
-    saved = 1 - kl / chain.original if chain.original else 0.0
-    return f"{seen(100 * saved, 0)} %"
+    return f"{seen(100 * chain.saved(kl), 0)} %"
 
 
 def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:

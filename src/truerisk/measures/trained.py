@@ -1,0 +1,128 @@
+"""A network to measure: a module as it is, or a name or factory whose network is trained first.
+
+Training follows the usual plan for the network and the data, and stops when the training loss is 0.01. The initial
+weights and the record that the optimization measures read are kept. ``truerisk measure`` and ``truerisk.measure`` both
+come here, so they give the same numbers for the same seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from truerisk.data import Data
+from truerisk.errors import TrueriskError
+from truerisk.measures.families.optimization import STEPS_BETWEEN, STEPS_TO, VARIANCE
+from truerisk.measures.subject import ROWS, NotDefined, Subject
+from truerisk.nets import MODULE, Architecture, architecture, check_network, precision
+from truerisk.threads import limited, threads_for
+from truerisk.training import History, Plan, fit
+from truerisk.training.plans import default_plans, has_recipe
+
+TARGET_LOSS = 0.01  # a network that is trained here stops at this training loss, if it gets there
+AS_IT_CAME = "Its weights are those that the module came with."
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network to measure, and what is known of how it came to its weights.
+
+    ``init``: the network before its training. ``record``: see ``truerisk.measure``. ``how``: one sentence about the
+    weights. ``trained_here``: whether the library trained it for this measurement.
+    """
+
+    name: str
+    module: nn.Module
+    init: nn.Module | None
+    record: dict[str, Any]
+    how: str
+    trained_here: bool = False
+
+
+def given_or_trained(
+    model: object,
+    data: Data,
+    init: nn.Module | None = None,
+    *,
+    record: Mapping[str, Any] | None = None,
+    rows: int = ROWS,
+    seed: int = 0,
+) -> Network:
+    """A module as it is; the network of a name or a factory after training on ``data``, from the weights of ``seed``.
+
+    >>> from truerisk.data import load
+    >>> given_or_trained(nn.Linear(64, 10), load("digits")).trained_here
+    False
+    """
+    known = dict(record or {})
+    if isinstance(model, nn.Module):
+        return Network(type(model).__name__, model, init, known, AS_IT_CAME)
+    if not isinstance(model, str) and not callable(model):
+        raise TrueriskError(
+            f"the model is a {type(model).__name__}, but must be a torch module, the name of a built-in network, or a "
+            'function that builds one; try "mlp:64".'
+        )
+    arch = architecture(model, data.input_shape, data.classes, trust_factory=True)
+    if arch.kind == MODULE:
+        return Network(arch.name, arch.template(), init, known, AS_IT_CAME)
+    if init is not None:
+        raise TrueriskError(
+            f"init says where the training of a module began, but {arch.name} is trained here; give the trained module."
+        )
+    return train(arch, data, training_plan(arch, data, seed), record=known, rows=rows)
+
+
+def training_plan(arch: Architecture, data: Data, seed: int) -> Plan:
+    """The usual one, until the training loss is 0.01; at a constant rate, where that does not get slower on the way."""
+    plan = replace(default_plans(arch.name, data, len(data), seed, None)["prior"], target_loss=TARGET_LOSS)
+    return plan if has_recipe(arch.name) else replace(plan, schedule="constant")
+
+
+def train(
+    arch: Architecture, data: Data, plan: Plan, *, record: Mapping[str, Any] | None = None, rows: int = ROWS
+) -> Network:
+    """Build the network from the seed of ``plan``, train it on all of ``data``, keep its initial weights and a record.
+
+    Entries of ``record`` replace those of the training. ``rows``: examples for the gradients after the first epoch.
+    """
+    module = arch.build(plan.seed)
+    check_network(module, data.X, data.classes)
+    if precision(module) != torch.float32:
+        raise TrueriskError(
+            f"the network is in {precision(module)}, but training is in float32; build it in float32, or train it "
+            "yourself and give the trained module (--weights FILE)."
+        )
+    init = copy.deepcopy(module)
+    noise: dict[str, float] = {}
+
+    def after(epochs: int) -> bool:
+        if epochs == 1:
+            first = Subject(copy.deepcopy(module).cpu(), data, rows=rows, seed=plan.seed)
+            with contextlib.suppress(NotDefined):  # batch norms that cannot be folded: the table says so
+                noise[VARIANCE] = sum(first.gradients.variances.values())
+        return False
+
+    with limited(threads_for(module, data.X)):
+        history = fit(module, data, plan, after_epoch=after)
+    how = (
+        f"It was trained here first, on all {len(data):,} examples, for {history.epochs} epochs, from the initial "
+        f"weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
+    )
+    known = _steps(history, data, plan) | noise | dict(record or {})
+    return Network(arch.name, module, init, known, how, trained_here=True)
+
+
+def _steps(history: History, data: Data, plan: Plan) -> dict[str, Any]:
+    """When training reached which loss, to the epoch: what the optimization measures ask for."""
+    steps = -(-len(data) // plan.batch_size)
+    first, second = (
+        next((steps * (epoch + 1) for epoch, loss in enumerate(history.losses) if loss <= target), None)
+        for target in (0.1, 0.01)
+    )
+    return {STEPS_TO: first, STEPS_BETWEEN: None if first is None or second is None else second - first}
