@@ -1,43 +1,31 @@
-"""``truerisk certify``: its options are the fields of a request, and those of the methods."""
+"""``truerisk certify``: its options are the fields of a request, and those of the methods.
+
+They are read from where they are declared, and only when this command is asked for: ``truerisk --help`` waits for
+nothing.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
+from typer.main import get_command
 
-from truerisk.certificates.methods import METHODS
-from truerisk.certificates.request import Request
-from truerisk.certificates.schema import Flag, flags
 from truerisk.cli.options import Json, Quiet
 
+if TYPE_CHECKING:
+    from truerisk.certificates.schema import Flag
+
 NAMES = {"predictor": "--for"}  # flags that are not called like their field
+Out = Annotated[Path, typer.Option(help="Folder for certificate.json, weights and report.html.")]
+WRITTEN = {"out": (Out, Path("truerisk-out")), "json": (Json, False), "quiet": (Quiet, False)}  # beside what is read
 
 
-class CertifyCommand(TyperCommand):
-    """Its help ends with the list of methods."""
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        rows = [(name, f"{method.summary} [{method.predictor}]") for name, method in METHODS.items()]
-        with formatter.section("Methods"):
-            formatter.write_dl(
-                [("all", "every method that applies, each with its part of delta; the best is kept"), *rows]
-            )
-
-
-def certify(
-    *,
-    out: Annotated[Path, typer.Option(help="Folder for certificate.json, weights and report.html.")] = Path(
-        "truerisk-out"
-    ),
-    json: Json = False,
-    quiet: Quiet = False,
-    **asked: Any,
-) -> None:
+def certify() -> None:
     """Certify how wrong a network can be on data it has never seen.
 
     Examples: truerisk certify
@@ -46,15 +34,66 @@ def certify(
     | truerisk certify --model net.py:build --weights w.safetensors --fresh test.npz
     | truerisk certify --model net.py:build --weights w.safetensors --data train.npz --unlabelled new.npy
     """
-    from truerisk.cli import commands
 
-    own = {flag.name: asked.pop(flag.name) for flag in _of_methods()}
-    options = {name: value for name, value in own.items() if value is not None}
-    commands.certify({**asked, "options": options}, out, json, quiet)
+
+class CertifyCommand(TyperCommand):
+    """Stands for the command with all its options, which is made on demand."""
+
+    def make_context(self, *args: Any, **keywords: Any) -> Any:
+        return _whole().make_context(*args, **keywords)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return list(_whole().get_params(ctx))
+
+
+class _WholeCommand(TyperCommand):
+    """Its help ends with the list of methods."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from truerisk.certificates.methods import METHODS
+
+        rows = [(name, f"{method.summary} [{method.predictor}]") for name, method in METHODS.items()]
+        with formatter.section("Methods"):
+            formatter.write_dl(
+                [("all", "every method that applies, each with its part of delta; the best is kept"), *rows]
+            )
+
+
+@cache
+def _whole() -> Any:
+    """The command that typer makes of all declared options."""
+    from truerisk.certificates.request import Request
+    from truerisk.certificates.schema import flags
+
+    of_methods = _of_methods()
+
+    def whole(out: Path, json: bool, quiet: bool, **asked: Any) -> None:
+        from truerisk.cli import commands
+
+        own = {flag.name: asked.pop(flag.name) for flag in of_methods}
+        options = {name: value for name, value in own.items() if value is not None}
+        commands.certify({**asked, "options": options}, out, json, quiet)
+
+    # A method's own default is not the command's: only what was given is handed to it.
+    declared = {flag.name: _annotated(flag, flag.default) for flag in flags(Request)}
+    declared |= {flag.name: _annotated(flag, None) for flag in of_methods} | WRITTEN
+    whole.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in declared.items()
+        ]
+    )
+    whole.__annotations__ = {name: kind for name, (kind, _) in declared.items()}
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command("certify", cls=_WholeCommand, help=inspect.getdoc(certify))(whole)
+    return get_command(alone)
 
 
 def _of_methods() -> list[Flag]:
     """The options of all methods; one that several have is listed once."""
+    from truerisk.certificates.methods import METHODS
+    from truerisk.certificates.schema import flags
+
     found: dict[str, Flag] = {}
     for method in METHODS.values():
         for flag in flags(method):
@@ -62,27 +101,11 @@ def _of_methods() -> list[Flag]:
     return list(found.values())
 
 
-def _parameters() -> Iterator[inspect.Parameter]:
-    """What typer reads: the declared options, then the request's and the methods', whose defaults stay their own."""
-    for flag in flags(Request):
-        yield _parameter(flag, flag.default)
-    for flag in _of_methods():
-        yield _parameter(flag, None)
-    hints = get_type_hints(certify, include_extras=True)
-    for name, each in inspect.signature(certify).parameters.items():
-        if each.kind is inspect.Parameter.KEYWORD_ONLY:
-            yield each.replace(annotation=hints[name])
-
-
-def _parameter(flag: Flag, default: Any) -> inspect.Parameter:
-    kind = flag.kind if flag.kind in (bool, int, float, Path) else str
-    names = [NAMES[flag.name]] if flag.name in NAMES else [f"--{flag.name.replace('_', '-')}"]
-    shown: bool | str = flag.shown if default is None and flag.shown else kind is not bool and default is not None
-    option = typer.Option(*names, help=flag.help, show_default=shown)
+def _annotated(flag: Flag, default: Any) -> tuple[Any, Any]:
+    """The type and the default that typer reads; what no value means is said by ``flag.shown``."""
+    kind = flag.kind if flag.kind in (bool, int, float) else str
+    shown: bool | str = (flag.shown or False) if default is None else kind is not bool
+    name = NAMES.get(flag.name, f"--{flag.name.replace('_', '-')}")
+    option = typer.Option(name, help=flag.help, show_default=shown)
     annotation: Any = Annotated[kind if default is not None else kind | None, option]
-    return inspect.Parameter(flag.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-_PARAMETERS = list(_parameters())
-certify.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
-certify.__annotations__ = {each.name: each.annotation for each in _PARAMETERS}
+    return annotation, default
