@@ -125,11 +125,14 @@ def test_a_price_that_is_none_is_refused(price):
         truerisk.certify("mlp:16", "digits", method=METHOD, options={"price": price})
 
 
-def test_a_certificate_from_before_there_was_a_price_still_verifies(cert, folder, tmp_path, edit):
+def test_an_option_that_is_left_out_of_the_file_is_refused(folder, tmp_path, edit):
+    """The settings have one form: what is left out could stand for anything."""
+
     def without(record):
         del record["settings"]["options"]["price"]
 
-    assert truerisk.verify(edit(folder, tmp_path, record=without)).claimed == cert.risk_bound
+    with pytest.raises(VerificationError, match="settings"):
+        truerisk.verify(edit(folder, tmp_path, record=without))
 
 
 def test_a_split_is_refused():

@@ -12,7 +12,7 @@ from torch import nn
 import truerisk
 from truerisk import TrueriskError, bounds
 from truerisk.certificates.draws import UNLABELLED, Draws, equal_rows, read_ids
-from truerisk.certificates.methods.disagreement import settle_inputs
+from truerisk.certificates.workshop.compare import settle_inputs
 from truerisk.certificates.workshop.fresh import leave_out
 from truerisk.data import Data
 

@@ -330,7 +330,7 @@ def test_a_field_that_nobody_knows(folder, tmp_path, where):
 
 def test_what_nothing_checks_changes_no_verdict(folder, tmp_path):
     results = []
-    for junk in ({}, {"torch": "9", "threads": 10**6, "anything": "at all"}, {"machine": ["x"]}):
+    for junk in ({}, {"torch": "9", "threads": "many", "anything": "at all"}, {"machine": "x"}):
         copied(folder, tmp_path)
         edited(tmp_path, lambda r, junk=junk: r.update(software=junk, version="0.0"))
         results.append(truerisk.verify(tmp_path, retrain=True))
@@ -637,7 +637,7 @@ def test_reserved_fields_are_there(folder):
     record = json.loads((folder / "certificate.json").read_text())
     assert record["format"] == 3
     assert record["losses"] == ["zero-one"]
-    assert record["words"] == 1
+    assert record["words"] == WORDS
 
 
 def test_an_older_format_is_told(folder, tmp_path):

@@ -73,7 +73,7 @@ class TestRows:
 
     def test_what_certifies_changes_nothing(self, digits, found):
         """Other inputs and labels on all rows that one of the splits certifies on: the same result to the last bit."""
-        certify = np.unique(np.concatenate([split_data(settings(p), len(digits)).certify for p in PRIORS]))
+        certify = np.unique(np.concatenate([split_data(settings(str(p)), len(digits)).certify for p in PRIORS]))
         assert len(certify) == 300
         again = truerisk.search(["mlp:8", "mlp:16"], corrupted(digits, certify), **QUICK)
         assert again.record() == found.record()
@@ -130,7 +130,7 @@ class TestCurve:
         """Flat: nothing to learn from more rows, so many certify. Steep: many train."""
         n = 2000
         made = predict_floors(Curve((), 100, scale, power), PRIORS, n, 0.05)
-        floors = {prior: slow_floor(scale, power, float(prior[6:]), n, 0.05) for prior in PRIORS}
+        floors = {str(prior): slow_floor(scale, power, prior.fraction, n, 0.05) for prior in PRIORS}
         assert {p.prior: p.floor for p in made} == pytest.approx(floors, rel=1e-7)
         assert best_split(made).prior == min(floors, key=floors.get) == best
         assert [(p.n_prior, p.n_certify) for p in made] == [(1000, 1000), (1600, 400), (1800, 200)]
@@ -229,7 +229,7 @@ class TestResult:
         assert found.command in str(found)
         assert [c.model for c in found.candidates] == ["mlp:8", "mlp:8", "mlp:16", "mlp:16"]
         assert found.winner.errors == min(c.errors for c in found.candidates)
-        assert [p.prior for p in found.predictions] == list(PRIORS)
+        assert [p.prior for p in found.predictions] == list(map(str, PRIORS))
         assert json.loads(json.dumps(found.record()))["winner"]["lr"] == found.lr
 
     def test_the_counts_are_those_of_networks_trained_by_hand(self, digits, found):

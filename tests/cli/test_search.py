@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truerisk.certificates import contest
+from truerisk.certificates.search import contest
 from truerisk.data import load
 
 QUICK = ["--model", "mlp:8", "--model", "mlp:16", "--lr", "0.001", "--lr", "0.01", "--epochs", "2", "--quiet"]

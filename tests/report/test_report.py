@@ -118,7 +118,7 @@ def test_numbers_for_people(pac_bayes):
     assert "30,766 wrong answers out of 795,600" in text
     assert "Together, the certificate (rounded up) 7.7 %" in text
     assert "McAllester 11.5 %" in text
-    assert "Thiemann 100 % (says nothing)" in text
+    assert "Thiemann (says nothing) 100 %" in text
     assert "same event" in text
 
 

@@ -19,7 +19,7 @@ from truerisk.certificates.draws import NOTHING_SAID
 from truerisk.certificates.methods import BASELINE
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.request import Request
-from truerisk.certificates.search.contest import Entrant, Field, contest, free_rows, shortened
+from truerisk.certificates.search.contest import Entrant, Field, compete, free_rows, shortened
 from truerisk.certificates.search.curve import Curve, Prediction, best_split, predict_floors
 from truerisk.certificates.settings import check_seed
 from truerisk.certificates.workshop.material import Material
@@ -147,7 +147,7 @@ def search(
         raise TrueriskError("there is nothing to compare: give at least one model and one learning rate.")
     rows = free_rows(entrants[0].settings, splits, len(loaded))
     with training_on(device), limited(max(entrant.settings.threads for entrant in entrants)):
-        winner, results, curve = contest(entrants, Field.of(loaded, rows, Path(work) if work else None))
+        winner, results, curve = compete(entrants, Field.of(loaded, rows, Path(work) if work else None))
     candidates = [_candidate(e, share, wrong, curve.n) for e, (share, wrong) in zip(entrants, results, strict=True)]
     predictions = predict_floors(curve, splits, len(loaded), delta)
     given |= {"device": device, "data_dir": None if data_dir is None else str(data_dir)}

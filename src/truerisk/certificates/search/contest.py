@@ -118,7 +118,7 @@ def halve(count: int, errors: Callable[[int, float], int]) -> tuple[int, list[tu
     return best[0], [results[i] for i in range(count)]
 
 
-def contest(entrants: Sequence[Entrant], field: Field) -> tuple[int, list[tuple[float, int]], Curve]:
+def compete(entrants: Sequence[Entrant], field: Field) -> tuple[int, list[tuple[float, int]], Curve]:
     """The winner, the last (share, errors) of every entrant, and the winner's learning curve.
 
     The errors that made it win are fewer than it deserves, so its curve comes from another cut of the rows.
