@@ -18,7 +18,7 @@ def runs(runs_folder):
     What tests of single experiments have computed is found there; the others run in a process of their own.
     """
     with FileLock(f"{runs_folder}.lock"):
-        if not (runs_folder / "index.html").exists():  # written last
+        if not all((runs_folder / name / "smoke.html").exists() for name in names()):
             lab_command.run([], True, "smoke", "local", str(runs_folder), 1, json=False, quiet=True)
     return runs_folder
 
