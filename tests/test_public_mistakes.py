@@ -65,8 +65,9 @@ def test_means_over_uneven_batches(rows, monkeypatch):
     assert torch.allclose(Movable(subject).gradient(X, y)[1][0], slope, rtol=1e-9, atol=1e-15)
 
 
-def test_every_event_has_a_delta_of_its_own():
+def test_every_event_has_a_delta_of_its_own(monkeypatch):
     """Public code uses one delta for the drawn networks and again for the bound: both fail together too often."""
+    monkeypatch.setattr("truerisk.pacbayes.monte_carlo.TRIALS", 10_000)  # how many are drawn plays no part
     cert = truerisk.certify("mlp:8", digits(300), prior="init", method="pac-bayes-kl", epochs=1, seed=0)
     shares = [float(entry["delta"]) for entry in cert.ledger]
     assert len(shares) >= 2
@@ -160,8 +161,9 @@ def test_outputs_have_passed_the_activation():
     assert not np.allclose(found, hidden @ w2.T + b2, atol=0.01)
 
 
-def test_another_seed_is_another_run():
+def test_another_seed_is_another_run(monkeypatch):
     """Public code overwrites its seed, and what is called two seeds is one run, twice."""
+    monkeypatch.setattr("truerisk.pacbayes.monte_carlo.TRIALS", 10_000)  # how many are drawn plays no part
     data, module = digits(200), network()
     draws = [noise(Subject(module, data, seed=seed), 0, [module[1].weight])[0] for seed in (0, 0, 1)]
     assert torch.equal(draws[0], draws[1])

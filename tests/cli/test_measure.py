@@ -72,6 +72,17 @@ def chain(tmp_path, mine) -> list[str]:
     return ["--model", "net.py:chain", "--data", "train.npz", "--weights", "w.safetensors"]
 
 
+@pytest.fixture
+def undrawn(monkeypatch) -> None:
+    """An empty page: drawing it takes most of the time of a small measurement, and other tests look at it."""
+
+    def write(path: Path, *_: object, **__: object) -> Path:
+        path.touch()
+        return path
+
+    monkeypatch.setattr("truerisk.report.write_measures", write)
+
+
 def values(out: str) -> dict[str, float]:
     return {row["name"]: row["value"] for row in json.loads(out)["measures"]}
 
@@ -135,6 +146,7 @@ def test_a_chain_has_bounds(run, chain):
         assert entry["name"] in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_init_from_a_file_and_from_a_seed_are_the_same(run, chain):
     only = ["--only", "distance-l2", "--json", "--quiet"]
     from_file = run("measure", *chain, "--init", "init.pt", *only)[1]
@@ -149,6 +161,7 @@ def test_init_from_a_file_and_from_a_seed_are_the_same(run, chain):
     assert "--init" in none["skipped"][0]["reason"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_training_is_told_and_can_be_repeated_from_its_files(run, mine, monkeypatch):
     monkeypatch.setattr(trained, "TARGET_LOSS", 2.0)  # an epoch is enough
     only = ["--only", "l2-norm,distance-l2,steps-to-loss-0.1", "--json"]
@@ -175,6 +188,7 @@ def test_python_trains_as_the_command_line_does(run, mine, monkeypatch):
         assert json.loads(out)["about"]["Weights"] == found.record()["weights"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_module_is_measured_as_it_came(run, mine):
     code, out, err = run("measure", "--model", "net.py:module", *mine[2:], *FEW[:2])
     assert code == 0
@@ -182,12 +196,14 @@ def test_a_module_is_measured_as_it_came(run, mine):
     assert "that the module came with" in out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_record_of_the_training(run, chain):
     Path("record.json").write_text(json.dumps({"steps_to_0.1": 77}))
     only = ["--only", "steps-to-loss-0.1", "--json", "--quiet"]
     assert values(run("measure", *chain, "--record", "record.json", *only)[1]) == {"steps-to-loss-0.1": 77}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_layers_are_shown_on_request(run, chain):
     assert "Layer by layer" not in run("measure", *chain, *FEW)[1]
     out = run("measure", *chain, *FEW, "--layers")[1]
@@ -195,6 +211,7 @@ def test_layers_are_shown_on_request(run, chain):
     assert "1.weight" in out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_only_and_delta_and_seed(run, chain):
     code, out, _ = run("measure", *chain, "--only", "vc, parameters", "--delta", 0.01, "--json", "--quiet")
     record = json.loads(out)
@@ -221,6 +238,7 @@ def test_audit_for_people_and_for_programs(run, chain):
     assert "stays" in Path("truerisk-measures/report.html").read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_costly_is_told_before(run, chain, monkeypatch):
     """One line with the memory, if it will take more than two seconds; none if it is quick, or with --quiet."""
     assert run("measure", *chain, *FEW[:2])[2] == ""
@@ -294,6 +312,7 @@ def test_what_can_not_be_trained_here(run, mine, told, arguments):
     assert told in err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_training_here_records_all_that_measures_ask_for(run):
     """The gradients after one epoch by hand: the same network, trained for one epoch of the same plan."""
     only = ["--only", "gradient-noise-first-epoch", "--model", "mlp:5", "--rows", 20, "--json", "--quiet"]

@@ -26,7 +26,8 @@ def task(setting):
     """Draw a number; leave a line in the log, for tests that count."""
     with open(setting["log"], "a") as log:
         log.write(f"{{setting['number']}} {{os.getpid()}}\\n")
-    time.sleep(SLEEP)
+    if SLEEP and os.path.exists(setting["log"] + ".slow"):
+        time.sleep(SLEEP)
     {extra}
     return {{"drawn": torch.rand(3).tolist(), "threads_used": torch.get_num_threads()}}
 
@@ -61,16 +62,24 @@ EXPERIMENT = Experiment(
 
 @pytest.fixture
 def toy(tmp_path):
-    """``toy(...)`` writes the experiment and returns its path; ``toy.ran()`` lists (number, process) of every start."""
+    """``toy(...)`` writes the experiment and returns its path; ``toy.ran()`` lists (number, process) of every start.
+
+    Tasks that sleep no longer do so after ``toy.hurry()``.
+    """
 
     class Toy:
         log = tmp_path / "log.txt"
         path = tmp_path / "toy.py"
+        slow = tmp_path / "log.txt.slow"
 
         def __call__(self, tasks=12, sleep=0.0, extra="pass"):
             extra = textwrap.indent(textwrap.dedent(extra), "    ").strip()
+            self.slow.touch()
             self.path.write_text(TOY.format(tasks=tasks, sleep=sleep, log=str(self.log), extra=extra))
             return str(self.path)
+
+        def hurry(self):
+            self.slow.unlink()
 
         def ran(self):
             lines = self.log.read_text().splitlines() if self.log.exists() else []

@@ -1,5 +1,6 @@
 """The same results on every engine; failures reported; processes killed; nothing lost."""
 
+import importlib
 import json
 import os
 import signal
@@ -8,7 +9,6 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -36,44 +36,81 @@ def records(out):
     return {json.dumps(e["setting"], sort_keys=True): json.dumps(e["record"]) for e in entries}
 
 
-class Cluster(NamedTuple):
-    address: str
-    workers: list
-    scheduler: subprocess.Popen
-
-
-@pytest.fixture
-def cluster():
+class Cluster:
     """A real scheduler and two worker processes on loopback."""
-    pytest.importorskip("distributed")
-    started = []
 
-    def start(*command):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dask", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        started.append(process)
-        return process
+    def __init__(self):
+        self.scheduler, self.workers = None, []
 
-    scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    for line in scheduler.stdout:
-        if "Scheduler at:" in line:
-            address = line.split("Scheduler at:")[1].strip()
-            break
-    else:
-        raise AssertionError("the scheduler did not start")
-    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-    yield Cluster(address, [start("worker", address, *options) for _ in range(2)], scheduler)
-    for process in reversed(started):
+    def repair(self):
+        """Start what a test before has killed; at first, everything."""
+        if self.scheduler is None or self.scheduler.poll() is not None:
+            self.stop()
+            self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+            lines = (line for line in self.scheduler.stdout if "Scheduler at:" in line)
+            self.address = next(lines).split("Scheduler at:")[1].strip()
+        options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+        for worker in [worker for worker in self.workers if worker.poll() is not None]:
+            self._end(worker)
+            self.workers.remove(worker)
+        fresh = len(self.workers) < 2
+        while len(self.workers) < 2:
+            self.workers.append(self._start("worker", self.address, *options))
+        if fresh:
+            self._warm_up()
+
+    def _warm_up(self):
+        """Wait until both workers are there and have imported what tasks need, which takes longer than most tasks."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=PATIENCE)
+            client.run(importlib.import_module, "torch")
+
+    def stop(self):
+        for process in [*self.workers, *([self.scheduler] if self.scheduler else [])]:
+            self._end(process)
+        self.scheduler, self.workers = None, []
+
+    @staticmethod
+    def _start(*command):
+        quiet = os.environ | {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}  # it looks 100 times a second
+        command = [sys.executable, "-m", "dask", *command]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=quiet)
+
+    @staticmethod
+    def _end(process):
         process.kill()
         process.wait()
         process.stdout.close()
 
 
-def test_local_processes_equal_inline(toy, tmp_path):
+@pytest.fixture(scope="module")
+def one_cluster():
+    pytest.importorskip("distributed")
+    cluster = Cluster()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def cluster(one_cluster):
+    """One cluster for all tests, as its start takes longer than most of them, but whole at the start of each."""
+    one_cluster.repair()
+    return one_cluster
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """Two local processes, for tests that leave them alive."""
+    with Engine("local", workers=2) as engine:
+        yield engine
+
+
+def test_local_processes_equal_inline(toy, pool, tmp_path):
     path = toy(tasks=6)
     inline = lab.run(path, engine="inline", out=tmp_path / "inline")
-    local = lab.run(path, engine="local", out=tmp_path / "local", workers=2)
+    local = lab.run(path, engine=pool, out=tmp_path / "local")
     assert [row["drawn"] for row in inline.rows] == [row["drawn"] for row in local.rows]
     assert records(tmp_path / "inline") == records(tmp_path / "local")
     assert len({tuple(row["drawn"]) for row in inline.rows}) == 6  # each setting has its own seed
@@ -93,16 +130,17 @@ def test_what_is_stored_is_not_run_again(toy, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["inline", "local"])
-def test_a_failing_task_stops_nothing(toy, tmp_path, engine):
+def test_a_failing_task_stops_nothing(request, toy, tmp_path, engine):
+    engine = request.getfixturevalue("pool") if engine == "local" else engine
     fails = 'if setting["number"] in (1, 4):\n    raise ValueError("no such number")'
-    result = lab.run(toy(tasks=6, extra=fails), engine=engine, out=tmp_path / "out", workers=2)
+    result = lab.run(toy(tasks=6, extra=fails), engine=engine, out=tmp_path / "out")
     assert [row["number"] for row in result.rows] == [0, 2, 3, 5]
     assert [failure.setting["number"] for failure in result.failures] == [1, 4]
     assert result.failures[0].error == "ValueError: no such number"
     assert "toy.py" in result.failures[0].trace
     assert result.verdicts[0].word == "not checked"
     assert result.verdicts[0].measured.startswith("2 of 6 runs are missing (number=1")
-    again = lab.run(toy(tasks=6, extra=fails), engine=engine, out=tmp_path / "out", workers=2)
+    again = lab.run(toy(tasks=6, extra=fails), engine=engine, out=tmp_path / "out")
     assert (again.computed, again.reused, len(again.failures)) == (0, 4, 2)
 
 
@@ -131,11 +169,11 @@ def test_a_task_may_exit_and_print(toy, tmp_path, capfd, engine):
     assert capfd.readouterr().out == ""
 
 
-def test_code_at_the_top_of_a_file_does_not_touch_the_seeds(toy, tmp_path):
+def test_code_at_the_top_of_a_file_does_not_touch_the_seeds(toy, pool, tmp_path):
     path = Path(toy(tasks=3))
     path.write_text(path.read_text().replace("TASKS = ", "torch.manual_seed(0)\nTASKS = ", 1))
     inline = lab.run(str(path), engine="inline", out=tmp_path / "inline")
-    local = lab.run(str(path), engine="local", out=tmp_path / "local", workers=1)
+    local = lab.run(str(path), engine=pool, out=tmp_path / "local")
     assert [row["drawn"] for row in inline.rows] == [row["drawn"] for row in local.rows]
 
 
@@ -172,24 +210,23 @@ def test_a_task_that_always_kills_its_process_is_blamed_alone(toy, tmp_path):
 
 def test_dask_equals_inline_bit_for_bit(cluster, tmp_path):
     """A real experiment, networks trained and all, on two workers of a real scheduler."""
-    address, workers, _ = cluster
     inline = lab.run("random-labels", "smoke", engine="inline", out=tmp_path / "inline")
-    dask = lab.run("random-labels", "smoke", engine=address, out=tmp_path / "dask")
+    dask = lab.run("random-labels", "smoke", engine=cluster.address, out=tmp_path / "dask")
     assert len(dask.rows) == len(inline.rows) == dask.computed > 3
     assert records(tmp_path / "dask") == records(tmp_path / "inline")
     assert [v.plain for v in dask.verdicts] == [v.plain for v in inline.verdicts]
-    assert all(worker.poll() is None for worker in workers)
+    assert all(worker.poll() is None for worker in cluster.workers)
 
 
 def test_a_dask_worker_is_killed(cluster, toy, tmp_path):
-    address, workers, _ = cluster
-    path, pids = toy(tasks=12, sleep=0.3), {worker.pid for worker in workers}
+    path, pids = toy(tasks=12, sleep=0.3), {worker.pid for worker in cluster.workers}
     code = "import sys; from truerisk import lab; r = lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3]);"
     code += "print(len(r.rows), len(r.failures), r.computed)"
-    command = [sys.executable, "-c", code, path, address, str(tmp_path / "out")]
+    command = [sys.executable, "-c", code, path, cluster.address, str(tmp_path / "out")]
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     wait_until(lambda: {process for _, process in toy.ran()} == pids and len(toy.ran()) >= 4, "both workers to work")
-    workers[0].send_signal(signal.SIGKILL)
+    cluster.workers[0].send_signal(signal.SIGKILL)
+    toy.hurry()
     out, _ = driver.communicate(timeout=PATIENCE)
     assert out.split() == ["12", "0", "12"]
     counts = Counter(number for number, _ in toy.ran())
@@ -210,6 +247,7 @@ def test_the_driver_is_killed(request, toy, tmp_path, engine):
     wait_until(lambda: len(records(out)) >= 3, "three results")
     driver.send_signal(signal.SIGKILL)
     driver.wait()
+    toy.hurry()
     kept = len(records(out))
     assert 3 <= kept < 12
     if engine == "local":  # workers go with their driver
@@ -287,18 +325,17 @@ def test_any_fsspec_path_will_do(toy, tmp_path):
     ],
 )
 def test_bad_engines_are_one_sentence(monkeypatch, toy, tmp_path, engine, workers, said):
-    monkeypatch.setattr("truerisk.engine.executors.CONNECT", 1)
+    monkeypatch.setattr("truerisk.engine.executors.CONNECT", 0.2)
     with pytest.raises(TrueriskError, match=said):
         lab.run(toy(), engine=engine, out=tmp_path, workers=workers)
 
 
 def test_a_scheduler_that_is_killed_is_told_in_one_sentence(cluster, toy, tmp_path):
-    address, _, scheduler = cluster
     code = "import sys; from truerisk import lab; lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3])"
-    command = [sys.executable, "-c", code, toy(tasks=12, sleep=0.5), address, str(tmp_path / "out")]
+    command = [sys.executable, "-c", code, toy(tasks=12, sleep=0.5), cluster.address, str(tmp_path / "out")]
     driver = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(records(tmp_path / "out")) >= 1, "a result")
-    scheduler.send_signal(signal.SIGKILL)
+    cluster.scheduler.send_signal(signal.SIGKILL)
     _, err = driver.communicate(timeout=PATIENCE)
     assert "the connection to the cluster was lost; finished runs are kept" in err
     assert driver.returncode == 1  # a TrueriskError; the command line makes one line and exit code 2 of it

@@ -17,8 +17,8 @@ SIZES = (1, 2, 3, 4, 5, 8, 9, 64, 65, 130, 131)
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return Rows([{**setting, **EXPERIMENT.task(setting)} for setting in EXPERIMENT.settings("smoke")])
+def rows(smoke_rows):
+    return smoke_rows(EXPERIMENT.name)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from truerisk.lab.rows import Rows
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return Rows([{**s, **EXPERIMENT.task(s)} for s in EXPERIMENT.settings("smoke")])
+def rows(smoke_rows):
+    return smoke_rows(EXPERIMENT.name)
 
 
 def all_signs(n):

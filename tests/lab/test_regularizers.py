@@ -15,8 +15,8 @@ from truerisk.training.augment import View
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return Rows([{**s, **EXPERIMENT.task(s)} for s in EXPERIMENT.settings("smoke")])
+def rows(smoke_rows):
+    return smoke_rows(EXPERIMENT.name)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "medium", "paper"])

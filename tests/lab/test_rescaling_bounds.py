@@ -22,8 +22,8 @@ from truerisk.seeds import derive
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return Rows([{**s, **EXPERIMENT.task(s)} for s in EXPERIMENT.settings("smoke")])
+def rows(smoke_rows):
+    return smoke_rows(EXPERIMENT.name)
 
 
 # ---- KLs ------------------------------------------------------------------------------------------------------------

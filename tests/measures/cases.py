@@ -13,7 +13,8 @@ class Residual(nn.Module):
 
     def __init__(self, width: int = 6, classes: int = 3) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(1, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+        conv = nn.Conv2d(1, width, 3, stride=2, padding=1, bias=False)
+        self.stem = nn.Sequential(conv, nn.BatchNorm2d(width), nn.ReLU())
         self.blocks = nn.ModuleList([self._block(width), self._block(width)])
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.head = nn.Linear(width, classes)
@@ -21,7 +22,7 @@ class Residual(nn.Module):
     @staticmethod
     def _block(width: int) -> nn.Module:
         return nn.Sequential(
-            nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+            nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
             nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width),
         )  # fmt: skip
 

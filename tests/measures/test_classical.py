@@ -74,7 +74,7 @@ def test_constant_networks_are_refused(images):
     assert all("constant" in skipped[name] for name in ("frobenius-root", "row-sums-root", "path-norm-root"))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "linear"])
+@pytest.mark.parametrize("name", ["mlp without biases", "convnet"])  # together they have all bounds
 def test_declared_invariance(name, images):
     module = build(name)
     x = torch.from_numpy(images.X[:1]).double()

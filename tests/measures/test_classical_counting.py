@@ -53,7 +53,7 @@ def test_questions_of_a_residual_network(images):
     counts = [stem, stem + block, stem + 2 * block, stem + 3 * block, stem + 4 * block]
     assert [q.weights for q in found.questions] == counts
     assert [q.degree for q in found.questions] == [1, 2, 3, 4, 5]
-    assert all(q.tests == 6 * 64 for q in found.questions)
+    assert all(q.tests == 6 * 16 for q in found.questions)
     assert found.output.levels == 5
 
 

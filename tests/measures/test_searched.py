@@ -28,7 +28,7 @@ def taught(module, images):
 
 
 def values(module, init, data):
-    subject = Subject(module, data, init, record=RECORD)
+    subject = Subject(module, data, init, record=RECORD, rows=30)
     return {name: MEASURES[name](subject).value for name in NAMES}
 
 

@@ -71,7 +71,8 @@ def test_other_structures_train_too(build):
     prior = prior_of(build())
     posterior, history = train_posterior(prior, X, y, PLAN, objective_name="tempered")
     assert history.losses[-1] < history.losses[0]
-    assert risk(posterior, X, y) < risk(prior, X, y)
+    X, y = X[:100], y[:100]  # each answer takes a network that is drawn as a whole
+    assert risk(posterior, X, y) < risk(prior, X, y) - 0.05
 
 
 def test_float32_numbers_that_a_file_keeps():

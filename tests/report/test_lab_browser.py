@@ -31,7 +31,7 @@ def index(page, lab_result):
     return write_index([summary, other], page.with_name("index.html"))
 
 
-@pytest.mark.parametrize("width", [1200, 700, 390, 320])
+@pytest.mark.parametrize("width", [1200, 700, 320])
 def test_page(browser, page, width):
     browser.open(page, width)
     assert browser.run("return window.innerWidth") == width
@@ -47,7 +47,7 @@ def test_page(browser, page, width):
     assert browser.console() == []
 
 
-@pytest.mark.parametrize("width", [1200, 700, 390, 320])
+@pytest.mark.parametrize("width", [1200, 700, 320])
 def test_index(browser, index, width):
     browser.open(index, width)
     assert browser.driver.title == "The lab: 2 of 6 published effects were seen again, 2 were not, 2 were not checked."

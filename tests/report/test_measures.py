@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,20 +158,37 @@ def test_few_measures_are_drawn_layer_by_layer(page):
     assert len({MEASURES[name].family for name in drawn}) == len(drawn)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> dict[str, Path]:
+    """Two pages in files, without and with an audit."""
+    found, folder = some(layer=EVIL), tmp_path_factory.mktemp("pages")
+    facts = FACTS | {"Network": "n" * 200, "Weights": EVIL}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("truerisk.report.measures.margin_panels", lambda subject: panels())
+        return {
+            kind: write_measures(folder / f"{kind}.html", found, None, facts, audit=audit)  # type: ignore[arg-type]
+            for kind, audit in (("plain", None), ("audited", audited(found)))
+        }
+
+
 @pytest.mark.parametrize("width", [1200, 700, 390, 320])
 @pytest.mark.parametrize("kind", ["plain", "audited"])
-def test_page_in_a_browser(browser, tmp_path, monkeypatch, kind, width, scheme):
-    found = some(layer=EVIL)
-    monkeypatch.setattr("truerisk.report.measures.margin_panels", lambda subject: panels())
-    facts = FACTS | {"Network": "n" * 200, "Weights": EVIL}
-    audit = audited(found) if kind == "audited" else None
-    path = write_measures(tmp_path / "report.html", found, None, facts, audit=audit)  # type: ignore[arg-type]
-    browser.open(path, width, scheme)
-    run = browser.run
-    assert run("return window.innerWidth") == width
-    assert browser.fits()
+def test_page_in_a_browser(browser, written, kind, width):
+    browser.open(written[kind], width)
     assert browser.driver.title.startswith("Measures: nnn")
+    assert browser.run("return window.innerWidth") == width
+    for scheme in ("light", "dark"):
+        browser.paper(width, scheme)
+        browser.run("document.querySelectorAll('details').forEach(d => d.open = false)")
+        looks_right(browser)
+    assert browser.requests() == []
+    assert browser.console() == []
+
+
+def looks_right(browser) -> None:
+    """Nothing is cut off or too small, with the details closed and open."""
+    run = browser.run
+    assert browser.fits()
     run("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.fits()
     sizes = run(f"return {VISIBLE}.map(s => [s.getBoundingClientRect().width, s.getBoundingClientRect().height])")
@@ -187,16 +205,11 @@ def test_page_in_a_browser(browser, tmp_path, monkeypatch, kind, width, scheme):
         "t.getBoundingClientRect().right > b.right + 3)).map(t => t.textContent) })"
     )
     assert outside == []
-    assert browser.requests() == []
-    assert browser.console() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast(browser, tmp_path, monkeypatch, scheme):
-    found = some()
-    monkeypatch.setattr("truerisk.report.measures.margin_panels", lambda subject: panels())
-    path = write_measures(tmp_path / "report.html", found, None, FACTS, audit=audited(found))  # type: ignore[arg-type]
-    browser.open(path, 1200, scheme)
+def test_contrast(browser, written, scheme):
+    browser.open(written["audited"], 1200, scheme)
     run = browser.run
     paper = run("return getComputedStyle(document.body).backgroundColor")
     assert (browser.luminance(paper) > 0.5) == (scheme == "light")

@@ -12,8 +12,8 @@ from truerisk.lab.figure import Figure
 
 
 @pytest.fixture(scope="module")
-def rows() -> Rows:
-    return Rows({**setting, **EXPERIMENT.task(setting)} for setting in EXPERIMENT.settings("smoke"))
+def rows(smoke_rows) -> Rows:
+    return smoke_rows(EXPERIMENT.name)
 
 
 @pytest.mark.parametrize("scale", list(EXPERIMENT.grids))
