@@ -14,11 +14,11 @@ from truerisk.certificates.files import sha256
 from truerisk.pacbayes import monte_carlo
 
 
-@pytest.fixture(scope="module")
-def few_draws() -> Iterator[None]:
-    """20,000 draws in place of a million: the same arithmetic, sooner."""
+@pytest.fixture(scope="module", autouse=True)
+def _few_draws(request: pytest.FixtureRequest) -> Iterator[None]:
+    """20,000 draws in place of a million: the same arithmetic, sooner. A module may ask for others (``DRAWS``)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(monte_carlo, "TRIALS", 20_000)
+        patch.setattr(monte_carlo, "TRIALS", getattr(request.module, "DRAWS", 20_000))
         yield
 
 

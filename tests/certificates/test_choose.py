@@ -17,7 +17,6 @@ from truerisk.certificates.ledger import ledger
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.workshop.material import gather
 from truerisk.data import load
-from truerisk.pacbayes import monte_carlo
 
 QUICK = {"epochs": 3, "tried": 1}
 CHOSEN = ("pac-bayes-kl", "single-draw", "progressive", "hold-out")
@@ -31,10 +30,9 @@ def digits():
 
 @pytest.fixture(scope="module")
 def patched():
-    """Four quick methods in place of all, and few draws."""
+    """Four quick methods in place of all."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(requests, "METHODS", {name: METHODS[name] for name in CHOSEN})
-        patch.setattr(monte_carlo, "TRIALS", 20_000)
         yield
 
 

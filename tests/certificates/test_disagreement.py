@@ -23,9 +23,6 @@ from truerisk.training import Plan, fit
 QUICK = {"epochs": 20, "tried": 1, "method": "disagreement"}
 
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 @pytest.fixture(scope="module")
 def parts():
     """(labelled digits, others whose labels only the tests know)."""

@@ -44,9 +44,6 @@ from truerisk.seeds import derive
 MODEL = "mlp:64"
 
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 @pytest.fixture(scope="module")
 def noise() -> Data:
     """Labels that mean nothing: no predictor can be certified below 90 % by more than luck."""

@@ -151,6 +151,8 @@ def test_the_floor_of_one_method_among_many_says_what_it_is():
 
 SCRIPT = """
 import torch, truerisk
+from truerisk.pacbayes import monte_carlo
+monte_carlo.TRIALS = 20_000
 torch.set_num_threads({threads})
 cert = truerisk.certify("mlp:32", "digits", epochs=3)
 assert torch.get_num_threads() == {threads}
@@ -161,7 +163,7 @@ print(cert.record["files"], repr(cert.risk_bound), repr(cert.kl), cert.record["c
 def test_the_threads_of_the_machine_change_nothing():
     """The same seed gives the same certificate, to the last digit."""
     told = set()
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         script = SCRIPT.format(threads=threads)
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

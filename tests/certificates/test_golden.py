@@ -9,6 +9,7 @@ from certificates import golden
 
 import truerisk
 
+DRAWS = 1_000_000  # as many as certificates make
 ELSEWHERE = "another processor or library rounds otherwise and trains other networks: digits can't be compared"
 
 

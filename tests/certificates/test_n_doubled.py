@@ -31,7 +31,7 @@ from truerisk.certificates.pipeline import seal
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data, Split, load
 from truerisk.nets import mlp
-from truerisk.pacbayes import DrawPlan, monte_carlo
+from truerisk.pacbayes import DrawPlan
 
 # How each method makes its certificate. A method that is not here fails every test below.
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -46,6 +46,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "single-draw-around": {"prior": "zero"},
     "disagreement": {"prior": "split:0.5"},
 }
+DRAWS = 2_000
 FRESH = "fresh"  # a hold-out certificate of a trained network
 
 
@@ -81,13 +82,6 @@ class Made:
         honest = replace(self.cert.record, files=hashes(made.files))
         Forged(honest, made, claims=claims).save(folder)
         return truerisk.verify(folder, data=self.data, model=self.model, seed=1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_draws():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(monte_carlo, "TRIALS", 2_000)
-        yield
 
 
 @pytest.fixture(scope="module", params=[*METHODS, FRESH])

@@ -25,9 +25,6 @@ from truerisk.pacbayes.pairs import gibbs_pairs
 METHOD = "recursive"
 
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 @pytest.fixture(scope="module")
 def small():
     """Threes and eights, so that a small network has something to certify."""

@@ -18,9 +18,6 @@ from truerisk.data import Data, load, random_labels
 QUICK = {"epochs": 5, "tried": 1}
 
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 @pytest.fixture(scope="module")
 def halves():
     """Two classes of digits, easy enough that a small network says something: labelled rows, and other inputs."""

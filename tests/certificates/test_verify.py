@@ -18,8 +18,6 @@ from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.files import sha256
 from truerisk.data import load
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> dict[str, Path]:

@@ -9,16 +9,11 @@ import torch
 import truerisk
 from truerisk.data import Data, load
 from truerisk.nets import mlp
-from truerisk.pacbayes import monte_carlo
 
 QUICK = {"epochs": 2, "tried": 1}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _few_draws():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(monte_carlo, "TRIALS", 2_000)
-        yield
+DRAWS = 2_000
 
 
 @pytest.fixture(scope="module")

@@ -40,19 +40,20 @@ def rescale(model: str, weights: Path | None, shape: str, integers: int | None, 
     twin = found.rescale(network, log_scales)
     state = {name: tensor.contiguous().clone() for name, tensor in twin.state_dict().items()}
     write_atomically(out, save(state))
-    record = {
+    before, after = _squares(network), _squares(twin)
+    told = {
         "form": to,
         "file": str(out),
         "dim": found.dim,
         "largest_factor": float(log_scales.abs().max().exp()) if found.dim else 1.0,
-        "squares_before": _squares(network),
-        "squares_after": _squares(twin),
+        "squares_before": before,
+        "squares_after": after,
     }
     if json:
-        print(json_module.dumps(record))
+        print(json_module.dumps(told))
         return
     print(f"{out}: the same function, with {found.dim:,} channels rescaled to the form {to!r}.")
-    print(f"The sum of squared weights went from {record['squares_before']:.6g} to {record['squares_after']:.6g}.")
+    print(f"The sum of squared weights went from {before:.6g} to {after:.6g}.")
 
 
 def _squares(module: nn.Module) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 
 from truerisk.atomic import write_atomically
 from truerisk.certificates.record import Record
-from truerisk.certificates.story import Quantity, Story, tell
+from truerisk.certificates.story import Story, tell
+from truerisk.certificates.tale import Quantity
 from truerisk.report.extra import extra
 from truerisk.report.figures import bound_figure, segments
 

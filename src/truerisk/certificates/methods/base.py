@@ -20,7 +20,7 @@ from truerisk.certificates.origins import DERIVED, SPLIT, TRAINED, VOUCHED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Record
 from truerisk.certificates.schema import dump, flags, settle
-from truerisk.certificates.story import Tale
+from truerisk.certificates.tale import Tale
 from truerisk.data import duplicates_across
 from truerisk.errors import TrueriskError
 from truerisk.words import several

@@ -26,7 +26,7 @@ from truerisk.certificates.origins import DERIVED, FREE, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
-from truerisk.certificates.story import Line, Tale, count
+from truerisk.certificates.tale import Line, Tale, count
 from truerisk.errors import TrueriskError, VerificationError
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from truerisk.certificates.origins import VOUCHED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
-from truerisk.certificates.story import Line, Tale, upper
+from truerisk.certificates.tale import Line, Tale, upper
 from truerisk.errors import TrueriskError
 
 if TYPE_CHECKING:

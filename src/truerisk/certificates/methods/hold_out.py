@@ -15,7 +15,7 @@ from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_counts
 from truerisk.certificates.origins import TRAINED, VOUCHED, File
 from truerisk.certificates.record import Derivation, Part, Record
-from truerisk.certificates.story import Tale
+from truerisk.certificates.tale import Tale
 
 if TYPE_CHECKING:
     from truerisk.certificates.evidence import Evidence

@@ -19,7 +19,7 @@ from truerisk.certificates.origins import DERIVED, FREE, TRAINED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
-from truerisk.certificates.story import Quantity, Table, Tale, upper
+from truerisk.certificates.tale import Quantity, Table, Tale, upper
 from truerisk.errors import TrueriskError
 
 if TYPE_CHECKING:

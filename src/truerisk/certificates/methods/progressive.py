@@ -24,7 +24,7 @@ from truerisk.certificates.methods.base import SHUFFLED, STOCHASTIC, Method, Sha
 from truerisk.certificates.origins import TRAINED, File
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
-from truerisk.certificates.story import Line, Table, Tale, count, seen
+from truerisk.certificates.tale import Line, Table, Tale, count, seen
 from truerisk.data import Data, Split, duplicates_across
 from truerisk.errors import TrueriskError
 from truerisk.seeds import derive

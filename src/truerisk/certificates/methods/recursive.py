@@ -33,7 +33,7 @@ from truerisk.certificates.origins import FREE, TRAINED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
-from truerisk.certificates.story import Line, Table, Tale, count, nats, seen, upper
+from truerisk.certificates.tale import Line, Table, Tale, count, nats, seen, upper
 from truerisk.errors import TrueriskError
 from truerisk.plan import DrawPlan
 

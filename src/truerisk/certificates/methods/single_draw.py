@@ -17,7 +17,7 @@ from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import SINGLE_DRAW, Shares, floor_counts
 from truerisk.certificates.methods.pac_bayes import Posterior, RandomLayers
 from truerisk.certificates.record import Derivation, Part, Record
-from truerisk.certificates.story import Line, Tale, nats
+from truerisk.certificates.tale import Line, Tale, nats
 
 if TYPE_CHECKING:
     import numpy as np
