@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 
 import pytest
+from certificates import golden
 
 import truerisk
+from truerisk.certificates.checking.reading import record_of
+from truerisk.certificates.counts import RescaledKL
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.story import tell
 from truerisk.data import Data, load
@@ -73,3 +78,25 @@ def test_the_count_behind_it(record):
     if record["method"] == "recursive":
         last = f"step {len(record['steps'])}: "
         assert round(errors) == sum(record["counts"][last + kind] for kind in ("only the new one wrong", "both wrong"))
+
+
+@pytest.mark.parametrize(
+    ("kls", "told"), [((465.0, 0.4, 0.3), False), ((0.4, 0.3, 0.2), True), ((0.4, 0.4, 0.4), False)]
+)
+def test_a_chain_is_a_hold_out_bound_in_disguise_only_if_no_step_learnt_anything(kls, told):
+    """The KL of the last step alone says nothing: the steps before it may have paid for all that was learnt."""
+    kept = json.loads((golden.GOLDENS / "recursive.json").read_text())["record"]
+    for step, kl in zip(kept["steps"], kls, strict=True):
+        step["kl"] = kl
+    kept["kl"] = kept["rescaling"]["rescaled"] = kls[-1]
+    found = record_of(kept | {"software": {}, "version": "0"})
+    assert bool(found.settings.method.disguise(found.derivation)) == told
+
+
+def test_a_surrogate_in_disguise_is_told_as_the_surrogates(record):
+    """The network that is certified has no KL of its own."""
+    if record["method"] == "disagreement":
+        found = record.settings.method
+        assert "surrogate's KL" in replace(found, surrogate=METHODS["pac-bayes-kl"]()).disguise(
+            replace(record.derivation, kl=RescaledKL(0.5, 0.5))
+        )

@@ -72,11 +72,8 @@ def warnings(settings: Settings, data: Data, counts: Counts, derivation: Derivat
             f"{counts.duplicates:,} certifying examples have the same inputs as examples outside the certifying set. "
             "Separate draws may be equal; if one draw was recorded twice, the bound does not hold."
         )
-    if settings.method.learnt_little(derivation):
-        lines.append(
-            "The KL is under 1 nat, so this is a hold-out bound in disguise: the posterior learnt next to nothing "
-            "from the certifying examples, and the floor is the simpler guarantee."
-        )
+    if disguise := settings.method.disguise(derivation):
+        lines.append(disguise)
     if kl is not None and kl.free is None:
         lines.append("The network could not be followed (torch.export), so the KL was not made smaller by rescaling.")
     if bound >= 1:

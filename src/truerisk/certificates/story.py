@@ -166,15 +166,15 @@ def _rescaling(record: Record, tale: Tale) -> list[Table]:
         return []
     about = (
         f"{kl.free:,} channels of this network can be rescaled without a change of its function: multiply what enters "
-        "one, divide what leaves it. The posterior that is certified was moved like that, to where its KL is smallest."
+        "one, divide what leaves it. The posterior was moved like that, to the smallest KL that was found."
     )
     rows = (
         ("As trained", nats(kl.original)),
         ("With the prior's width tuned", nats(kl.tuned_scale)),
-        ("Optimally rescaled", nats(kl.kl)),
+        ("Rescaled", nats(kl.kl)),
         ("Both", nats(kl.both)),
     )
-    notes = ("", "not free: it would have to be paid for", "what the certificate uses", "not free")
+    notes = ("", "not free: it would have to be paid for", tale.used, "not free")
     return [Table(tale.rescaling, about, ("KL(posterior, prior)", "nats"), rows, notes)]
 
 

@@ -103,3 +103,4 @@ class Tale:
     tables: tuple[Table, ...] = ()
     kl: str = "nats between posterior and prior: what the network learnt from the certifying examples"
     rescaling: str = "What rescaling gives"
+    used: str = "what the certificate uses"  # the KL after rescaling

@@ -49,6 +49,10 @@ KINDS = {
     DETERMINISTIC: "deterministic: one network with fixed weights",
 }
 SHUFFLED = "The order of the examples is a seeded shuffle that has nothing to do with what they show."
+DISGUISE = (
+    "The KL is under 1 nat, so this is a hold-out bound in disguise: the posterior learnt next to nothing from the "
+    "certifying examples, and the floor is the simpler guarantee."
+)
 Shares = list[tuple[str, Decimal]]  # events and the parts of this configuration's delta that they get
 
 
@@ -188,9 +192,9 @@ class Method(ABC):
             return "Training", f"{settings.prior}: {how_trained(settings)}, on its own examples only"
         return "Training", "no examples were set aside; all of them certify"
 
-    def learnt_little(self, derivation: Derivation) -> bool:
-        """Whether a posterior stayed so near its prior that the bound is a hold-out bound in disguise."""
-        return derivation.kl is not None and derivation.kl.kl < 1
+    def disguise(self, derivation: Derivation) -> str:
+        """A warning where a posterior stayed so near its prior that the bound is a hold-out bound; else nothing."""
+        return DISGUISE if derivation.kl is not None and derivation.kl.kl < 1 else ""
 
     def assumptions(self, settings: Settings, derivation: Derivation) -> list[str]:
         """What this method takes for granted beyond what all do."""

@@ -42,6 +42,9 @@ SHARE = Decimal("0.5")  # of delta, for the disagreement
 COUNT = "disagreements"
 TARGET, INPUTS = "network-target", "unlabelled"
 SURROGATE = "surrogate"
+DISGUISED = (
+    "The surrogate's KL is under 1 nat, so its bound is a hold-out bound in disguise: --surrogate hold-out is simpler."
+)
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,15 @@ class Disagreement(Method):
         inner = tuple(replace(line, meaning=f"of the surrogate: {line.meaning}") for line in tale.lines)
         tables = tuple(replace(table, title=f"The surrogate: {_small(table.title)}") for table in tale.tables)
         together = "errors of the surrogate on certifying examples, and disagreements on unlabelled ones, together"
-        return replace(tale, seen=together, counted="", lines=lines + inner, tables=tables, kl=f"surrogate: {tale.kl}")
+        return replace(
+            tale,
+            seen=together,
+            counted="",
+            lines=lines + inner,
+            tables=tables,
+            kl=f"surrogate: {tale.kl}",
+            rescaling=f"The surrogate: {_small(tale.rescaling)}",
+        )
 
     def _inner_record(self, record: Record, found: Comparison) -> Record:
         own = replace(record.derivation, risk_bound=found.surrogate_bound)
@@ -204,8 +215,8 @@ class Disagreement(Method):
     def floor(self, settings: Settings) -> str:
         return "a new network in place of yours, trained on a part of the data and tested on the rest"
 
-    def learnt_little(self, derivation: Derivation) -> bool:
-        return self.surrogate.learnt_little(derivation)
+    def disguise(self, derivation: Derivation) -> str:
+        return DISGUISED if self.surrogate.disguise(derivation) else ""
 
     def training(self, settings: Settings) -> tuple[str, str]:
         title, text = self.surrogate.training(self.inner(settings))

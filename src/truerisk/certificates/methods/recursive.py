@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from truerisk.bounds import grouped_upper, pac_bayes_kl, recursive_step, split_kl
 from truerisk.certificates.counts import Counts
 from truerisk.certificates.ledger import DIGITS, Entry, share
-from truerisk.certificates.methods.base import SHUFFLED, STOCHASTIC, Method, Shares, floor_counts
+from truerisk.certificates.methods.base import DISGUISE, SHUFFLED, STOCHASTIC, Method, Shares, floor_counts
 from truerisk.certificates.methods.pac_bayes import prior_files, prior_told, prior_trusted
 from truerisk.certificates.origins import FREE, TRAINED, File
 from truerisk.certificates.prior import Prior
@@ -176,8 +176,8 @@ class Recursive(Method):
             rescaling="What rescaling gives in the last step",
         )
 
-    def learnt_little(self, derivation: Derivation) -> bool:
-        return sum(step.kl for step in derivation.detail(Steps).steps) < 1
+    def disguise(self, derivation: Derivation) -> str:
+        return DISGUISE if sum(step.kl for step in derivation.detail(Steps).steps) < 1 else ""
 
     def training(self, settings: Settings) -> tuple[str, str]:
         return prior_told(settings)

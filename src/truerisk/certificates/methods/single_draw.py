@@ -90,6 +90,7 @@ class DrawnOnce(Posterior):
             seen=f"error rate of the drawn network on the {record.n_certify:,} certifying examples",
             counted=f"{record.counts[DRAWN]:,} wrong",
             lines=(Line("log ratio", nats(ratio), meaning),),
+            used="of the posterior that was drawn from; the bound uses the log ratio of the draw",
         )
 
 
