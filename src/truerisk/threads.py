@@ -13,8 +13,6 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from truerisk.errors import TrueriskError
-
 if TYPE_CHECKING:
     import numpy as np
     from torch import nn
@@ -47,15 +45,6 @@ def threads_for(module: nn.Module, X: np.ndarray) -> int:
         return FEW
     products = counter.get_total_flops() / 2 / len(X[:2])  # a product and a sum are two operations
     return min(MORE if products >= LARGE else FEW, _most.get())
-
-
-def check_threads(number: object) -> int:
-    """Refuse what is no number of threads."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise TrueriskError(
-            f"threads is {number!r}, but must be an integer of at least 1; leave it out to have it chosen."
-        )
-    return number
 
 
 @contextmanager

@@ -175,7 +175,7 @@ def test_all_of_one_kind(patched, digits):
 @pytest.mark.parametrize(
     ("told", "arguments"),
     [
-        ("kind of predictor", {"predictor": "oracle"}),
+        ("predictor is 'oracle'", {"predictor": "oracle"}),
         ("certifies a deterministic predictor", {"method": "hold-out", "predictor": "stochastic"}),
         ("takes the option magic", {"method": "all", "options": {"magic": 1}}),
         ("no option blocks", {"method": "hold-out", "options": {"blocks": 3}}),

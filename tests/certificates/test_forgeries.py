@@ -469,10 +469,11 @@ def test_noise_that_underflows(noise, tmp_path):
     assert posterior.kl(narrow) < 0.01
     risk = monte_carlo.gibbs_risk(posterior, noise.X, noise.y, 0).risk
     assert risk > 0.8, "drawn with its noise, it guesses"
-    settings = replace(settings_of(honest), prior_std=1e-22)
+    settings = settings_of(honest)
     evidence = replace(honest.evidence, gaussians={"prior": narrow, "posterior": posterior}, arrays={})
+    claimed = {**settings.to_json(), "prior_std": 1e-22}
     with pytest.raises(VerificationError, match="prior_std"):
-        truerisk.verify(saved(sealed(settings, noise, evidence), tmp_path), data=noise)
+        truerisk.verify(saved(sealed(settings, noise, evidence, settings=claimed), tmp_path), data=noise)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])

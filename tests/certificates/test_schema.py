@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from truerisk import TrueriskError
@@ -29,6 +30,12 @@ class Toy:
 def test_whole_numbers_become_floats_where_those_are_meant():
     assert type(Toy(share=0).share) is float
     assert Toy(width=2.5).width == 2.5
+    assert type(Toy(width=2).width) is float
+
+
+def test_numbers_of_numpy_are_numbers():
+    toy = Toy(many=np.int64(4), share=np.float32(0.25))
+    assert (type(toy.many), type(toy.share)) == (int, float)
 
 
 @pytest.mark.parametrize(

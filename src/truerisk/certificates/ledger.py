@@ -31,8 +31,11 @@ def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]], meth
     0.045
     0.005
     """
-    check_delta(delta, tried)
     total = exact(delta)
+    if not 0 < total < 1:
+        raise TrueriskError(f"delta is {delta}, but must lie strictly between 0 and 1; 0.05 is usual.")
+    if tried < 1:
+        raise TrueriskError(f"tried is {tried}, but at least this one configuration was tried; give 1 or more.")
     if methods < 1:
         raise TrueriskError(f"methods is {methods}, but at least this one method was tried; give 1 or more.")
     parts = [part for _, part in events]
@@ -53,14 +56,6 @@ def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]], meth
         others = f"the same for {tried - 1} other configurations that may have been compared on this data"
         entries.append(_entry(others, total - configuration))
     return entries
-
-
-def check_delta(delta: float, tried: int) -> None:
-    """Refuse a delta or a number of configurations that makes no sense."""
-    if not 0 < delta < 1:
-        raise TrueriskError(f"delta is {delta}, but must lie strictly between 0 and 1; 0.05 is usual.")
-    if tried < 1:
-        raise TrueriskError(f"tried is {tried}, but at least this one configuration was tried; give 1 or more.")
 
 
 def paid(delta: float, tried: int) -> float:

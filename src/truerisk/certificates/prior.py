@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from truerisk.errors import TrueriskError
 
@@ -14,24 +14,38 @@ ZERO, INIT, SPLIT, NONE = "zero", "init", "split", "none"
 class Prior:
     """``text`` as the user gave it: "zero", "init", "split:0.5", or "none" for a network that came trained.
 
+    Exactly one of ``fraction``, ``data_free`` and ``trained`` holds.
+
     >>> Prior.parse("split:0.25").fraction, Prior.parse("init").fraction, str(Prior.parse("split:.5"))
     (0.25, 0.0, 'split:.5')
     """
 
     text: str
+    fraction: float = field(init=False, compare=False)  # of the data that trains before the rest certifies, or 0
+    data_free: bool = field(init=False, compare=False)  # fixed by seed and architecture: every example certifies
+    centred: bool = field(init=False, compare=False)  # a Gaussian around zero, whatever the initialization
+    trained: bool = field(init=False, compare=False)  # the network came trained, and nothing is trained here
+
+    def __post_init__(self) -> None:
+        kinds = {"fraction": _fraction(self.text), "data_free": self.text in (ZERO, INIT)}
+        for name, value in {**kinds, "centred": self.text == ZERO, "trained": self.text == NONE}.items():
+            object.__setattr__(self, name, value)
+        if not (self.fraction or self.data_free or self.trained):
+            raise TrueriskError(
+                f"the prior is {self.text!r}, but must be zero, init or split:FRACTION, as in split:0.5."
+            )
 
     @classmethod
     def parse(cls, text: str) -> Prior:
         """What a user may ask for."""
-        found = cls(text)
-        if not (found.data_free or found.fraction):
-            raise TrueriskError(f"the prior is {text!r}, but must be zero, init or split:FRACTION, as in split:0.5.")
-        return found
+        if text == NONE:
+            raise TrueriskError("the prior is 'none', but must be zero, init or split:FRACTION, as in split:0.5.")
+        return cls(text)
 
     @classmethod
     def from_json(cls, text: object) -> Prior:
         """What a certificate may say."""
-        return NOTHING_TRAINED if text == NONE else cls.parse(str(text))
+        return cls(str(text))
 
     def to_json(self) -> str:
         return self.text
@@ -39,30 +53,14 @@ class Prior:
     def __str__(self) -> str:
         return self.text
 
-    @property
-    def fraction(self) -> float:
-        """The share of the data that trains before the rest certifies; 0 where none is set aside."""
-        kind, _, number = self.text.partition(":")
-        try:
-            fraction = float(number) if kind == SPLIT else math.nan
-        except ValueError:
-            fraction = math.nan
-        return fraction if 0 < fraction < 1 else 0.0
 
-    @property
-    def data_free(self) -> bool:
-        """Fixed by seed and architecture: every example certifies."""
-        return self.text in (ZERO, INIT)
-
-    @property
-    def centred(self) -> bool:
-        """A Gaussian around zero, whatever the initialization."""
-        return self.text == ZERO
-
-    @property
-    def trained(self) -> bool:
-        """The network came trained, and nothing is trained here."""
-        return self.text == NONE
+def _fraction(text: str) -> float:
+    kind, _, number = text.partition(":")
+    try:
+        fraction = float(number) if kind == SPLIT else math.nan
+    except ValueError:
+        fraction = math.nan
+    return fraction if 0 < fraction < 1 else 0.0
 
 
 NOTHING_TRAINED = Prior(NONE)

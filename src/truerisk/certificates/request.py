@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from truerisk.certificates.draws import Draws
-from truerisk.certificates.ledger import check_delta
 from truerisk.certificates.methods import BASELINE, METHODS, PREDICTORS, USUAL, Method, find_method
 from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.schema import option, settle
-from truerisk.certificates.settings import check_prior_std, check_seed
+from truerisk.certificates.settings import PRIOR_STDS
 from truerisk.errors import TrueriskError
 from truerisk.names import CPU, DEVICES, OBJECTIVES
-from truerisk.threads import check_threads
 
 Fit = Callable[..., Any]  # (fresh module, torch Dataset) -> the trained module, or None if trained in place
 ALL = "all"  # in place of a method's name: every one that applies
@@ -46,16 +44,31 @@ class Request:
     method: str | Method | None = option(
         None, "all, or one of the methods below.", shown=f"{USUAL[STOCHASTIC][0].name}; all with --weights"
     )
-    predictor: str | None = option(None, "Kind of predictor: stochastic, single-draw or deterministic.", shown="")
-    delta: float = option(0.05, "Probability with which the certificate may fail.")
-    seed: int = option(0, "Same seed, threads and software: same certificate.")
-    tried: int | None = option(None, "Configurations compared on this data, this one included.", shown="1")
+    predictor: str | None = option(
+        None, f"Kind of predictor: {', '.join(PREDICTORS[:-1])} or {PREDICTORS[-1]}.", shown="", among=PREDICTORS
+    )
+    delta: float = option(
+        0.05, "Probability with which the certificate may fail.", above=0, below=1, hint="0.05 is usual"
+    )
+    seed: int = option(0, "Same seed, threads and software: same certificate.", low=0)
+    tried: int | None = option(
+        None, "Configurations compared on this data, this one included.", shown="1", low=1, hint="this one counts too"
+    )
     epochs: int | None = option(None, "Passes over the data.", shown="by data size")
     lr: float | None = option(None, "Peak learning rate of the network's training.", shown="by network")
-    prior_std: float | None = option(None, "Width of the prior in units of 1/sqrt(fan_in).", shown="by prior")
-    objective: str = option("tempered", "tempered, quadratic, lambda or kl.")
-    device: str = option(CPU, "Where networks are trained: cpu, cuda or auto.")
-    threads: int | None = option(None, "Threads that compute.", shown="1, or 2 for a large network")
+    prior_std: float | None = option(
+        None,
+        "Width of the prior in units of 1/sqrt(fan_in).",
+        shown="by prior",
+        low=PRIOR_STDS[0],
+        high=PRIOR_STDS[1],
+        hint="try --prior-std 1",
+    )
+    objective: str = option("tempered", "tempered, quadratic, lambda or kl.", among=OBJECTIVES)
+    device: str = option(CPU, "Where networks are trained: cpu, cuda or auto.", among=DEVICES)
+    threads: int | None = option(
+        None, "Threads that compute.", shown="1, or 2 for a large network", low=1, hint="leave it out to have it chosen"
+    )
     trust_factory: bool = option(False, "Vouch that the factory's weights and buffers never saw this data.")
     data_dir: Path | str | None = option(None, "Look for data files here first.", shown="")
     options: Mapping[str, Any] = field(default_factory=dict)  # of the method
@@ -64,19 +77,6 @@ class Request:
 
     def __post_init__(self) -> None:
         settle(self)
-        check_seed(self.seed)
-        check_delta(self.delta, self.configurations)
-        check_prior_std(self.prior_std)
-        if self.threads is not None:
-            check_threads(self.threads)
-        if self.predictor not in (None, *PREDICTORS):
-            raise TrueriskError(
-                f"there is no kind of predictor {self.predictor!r}; choose one of {', '.join(PREDICTORS)}."
-            )
-        if self.objective not in OBJECTIVES:
-            raise TrueriskError(f"there is no objective {self.objective!r}; choose one of {', '.join(OBJECTIVES)}.")
-        if self.device not in DEVICES:
-            raise TrueriskError(f"the device is {self.device!r}, but must be one of {', '.join(DEVICES)}.")
         if self.lr is not None and self.fit is not None:
             raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
         self._refuse_together()

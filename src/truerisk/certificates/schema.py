@@ -7,15 +7,18 @@ how a file is read: strictly, every field there, each with its type and within i
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
+from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from truerisk.errors import TrueriskError
 
 T = TypeVar("T")
-OPTION = "option"
+OPTION, LIMITS = "option", "limits"  # what a field's metadata may say
+PLAIN = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+NUMBERS = {int: Integral, float: Real}
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Limits:
     above: float | None = None  # more than
     below: float | None = None  # less than
     among: Sequence[str] = ()
+    hint: str = ""  # what to do about a value that is none
 
     def met(self, value: Any) -> bool:
         """Whether a value lies within them; not a number never does.
@@ -43,11 +47,12 @@ class Limits:
         )
 
     def __str__(self) -> str:
+        hint = f"; {self.hint}" if self.hint else ""
         if self.among:
-            return f"must be {' or '.join([', '.join(self.among[:-1]), self.among[-1]])}"
+            return f"must be {' or '.join([', '.join(self.among[:-1]), self.among[-1]])}{hint}"
         ends = [("at least {}", self.low), ("more than {}", self.above), ("at most {}", self.high)]
         ends.append(("less than {}", self.below))
-        return "must be " + " and ".join(text.format(f"{end:g}") for text, end in ends if end is not None)
+        return "must be " + " and ".join(text.format(f"{end:g}") for text, end in ends if end is not None) + hint
 
 
 @dataclass(frozen=True)
@@ -64,39 +69,45 @@ class Flag:
 
 def option(default: Any, about: str, *, shown: str | None = None, **limits: Any) -> Any:
     """A field that a user may set; ``limits`` are those of ``Limits``."""
-    return field(default=default, metadata={OPTION: (about, shown, Limits(**limits))})
+    return field(default=default, metadata={OPTION: (about, shown), LIMITS: Limits(**limits)})
 
 
-def flags(cls: type) -> list[Flag]:
+def within(default: Any = MISSING, **limits: Any) -> Any:
+    """A field that no user sets by its name, with limits all the same."""
+    return field(default=default, metadata={LIMITS: Limits(**limits)})
+
+
+def flags(cls: Any) -> list[Flag]:
     """The options of a class, in their order."""
     found = []
-    for each in _options(cls):
-        about, shown, limits = each.metadata[OPTION]
+    for each in fields(cls):
+        if OPTION not in each.metadata:
+            continue
+        about, shown = each.metadata[OPTION]
         kind = _plain(_hints(cls)[each.name])
         text = f"{each.default:g}" if isinstance(each.default, float) else str(each.default)
-        found.append(Flag(each.name, kind, about, each.default, text if shown is None else shown, limits))
+        shown = text if shown is None else shown
+        found.append(Flag(each.name, kind, about, each.default, shown, each.metadata[LIMITS]))
     return found
 
 
 def settle(made: Any) -> None:
-    """Check the options of a new object, and turn whole numbers into floats where those are meant."""
+    """Check the fields of a new object that have limits; NumPy's numbers, and 1 for 1.0, become what is meant."""
     cls: Any = type(made)
     hints = _hints(cls)
-    for each in _options(cls):
-        value, limits = getattr(made, each.name), each.metadata[OPTION][2]
-        kind = hints[each.name]
-        if kind is float and type(value) is int:
-            value = float(value)
-            object.__setattr__(made, each.name, value)
-        if value is None and type(None) in get_args(kind):
+    for each in fields(cls):
+        if LIMITS not in each.metadata:
             continue
-        if isinstance(_plain(kind), type) and type(value) is not _plain(kind) and _plain(kind) in PLAIN:
-            raise TrueriskError(f"{each.name} is {value!r}, but must be {PLAIN[_plain(kind)]}.")
+        value, limits, kind = getattr(made, each.name), each.metadata[LIMITS], _plain(hints[each.name])
+        if value is None and type(None) in get_args(hints[each.name]):
+            continue
+        if kind in NUMBERS and isinstance(value, NUMBERS[kind]) and not isinstance(value, bool):
+            value = kind(value)
+            object.__setattr__(made, each.name, value)
+        if kind in PLAIN and type(value) is not kind:
+            raise TrueriskError(f"{each.name} is {value!r}, but must be {PLAIN[kind]}.")
         if not limits.met(value):
             raise TrueriskError(f"{each.name} is {_shown(value)}, but {limits}.")
-
-
-PLAIN = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
 
 
 def dump(value: Any) -> Any:
@@ -144,11 +155,6 @@ def value_of(kind: Any, json: object, where: str) -> Any:
     if type(json) is not kind:
         raise TrueriskError(f"{where} is not readable: {_shown(json)} is not {PLAIN.get(kind, 'what it must be')}.")
     return json
-
-
-def _options(cls: type) -> Iterator[Field[Any]]:
-    assert is_dataclass(cls)
-    return (each for each in fields(cls) if OPTION in each.metadata and each.default is not MISSING)
 
 
 @cache

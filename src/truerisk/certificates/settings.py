@@ -9,7 +9,7 @@ from typing import Any
 from truerisk.certificates.ledger import Entry, ledger
 from truerisk.certificates.methods.base import Method
 from truerisk.certificates.prior import Prior
-from truerisk.certificates.schema import dump
+from truerisk.certificates.schema import dump, settle, within
 from truerisk.errors import TrueriskError
 from truerisk.plan import Plan
 
@@ -29,22 +29,26 @@ class Settings:
 
     method: Method
     prior: Prior
-    delta: float
-    seed: int
-    tried: int
-    model: str
-    model_kind: str
+    delta: float = within(above=0, below=1)
+    seed: int = within(low=0)
+    tried: int = within(low=1)
+    model: str = within()
+    model_kind: str = within()
     own_training: bool = False
     trust_factory: bool = False
     objective: str = "tempered"
-    prior_std: float | None = None  # None: chosen from LEARNT_STDS on the prior's own examples
+    # None: chosen from LEARNT_STDS on the prior's own examples
+    prior_std: float | None = within(None, low=PRIOR_STDS[0], high=PRIOR_STDS[1])
     plans: dict[str, Plan] = field(default_factory=dict)
-    methods: int = 1  # that share this configuration's part of delta, this one included
+    methods: int = within(1, low=1)  # that share this configuration's part of delta, this one included
     given: bool = False  # weights that saw all of the data came with the network, and are used
-    threads: int = 1  # that train and count: sums over more of them round in another order
+    threads: int = within(1, low=1)  # that train and count: sums over more of them round in another order
     repeats_are_draws: bool = False  # the user's word for rows that equal another one
-    repeats: int = 0  # such rows between two sets, or among unlabelled inputs
+    repeats: int = within(0, low=0)  # such rows between two sets, or among unlabelled inputs
     row_ids: str = ""  # sha256 of the identities that tell rows apart, if any were given
+
+    def __post_init__(self) -> None:
+        settle(self)
 
     @cached_property
     def ledger(self) -> list[Entry]:
@@ -60,13 +64,6 @@ class Settings:
             if each.name == OPTIONS_AFTER:
                 found["options"] = self.method.options()
         return found
-
-
-def check_prior_std(std: float | None) -> None:
-    """Refuse widths that no network needs: far from 1, floating point would decide what is drawn."""
-    if std is not None and not PRIOR_STDS[0] <= std <= PRIOR_STDS[1]:
-        low, high = PRIOR_STDS
-        raise TrueriskError(f"prior_std is {std}, but must lie between {low:g} and {high:g}; try --prior-std 1.")
 
 
 def check_seed(seed: object) -> None:

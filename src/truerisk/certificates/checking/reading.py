@@ -18,11 +18,9 @@ from truerisk.certificates.methods import find_method
 from truerisk.certificates.origins import SPLIT, SUFFIX
 from truerisk.certificates.record import FORMAT, DataCard, Derivation, Floor, Part, Record
 from truerisk.certificates.schema import read, value_of
-from truerisk.certificates.settings import Settings, check_prior_std
+from truerisk.certificates.settings import Settings
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.plan import DrawPlan
-
-LEAST = {"seed": 0, "tried": 1, "methods": 1, "threads": 1, "repeats": 0}  # of the whole numbers in settings
 
 
 def read_record(folder: str | Path) -> Record:
@@ -53,15 +51,11 @@ def settings_from(claims: Mapping[str, Any]) -> Settings:
     method = find_method(name).of(options)
     rest = {name: value for name, value in claims.items() if name not in ("method", "options")}
     settings = read(Settings, rest, "the settings of the certificate", method=method)
-    wrong = [name for name, least in LEAST.items() if getattr(settings, name) < least]
-    if wrong:
-        raise TrueriskError(f"the settings of the certificate are not readable ({', '.join(wrong)}).")
     vouched = settings.repeats_are_draws or (settings.row_ids and settings.repeats)
     if bool(settings.repeats) != bool(vouched):
         raise TrueriskError("the settings of the certificate speak of equal rows that nobody vouches for.")
     if settings.prior.data_free and settings.prior_std is None:
         raise TrueriskError("the settings of the certificate have a data-free prior without a width.")
-    check_prior_std(settings.prior_std)
     method.refuse(settings.prior, settings.given)
     return settings
 
