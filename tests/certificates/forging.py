@@ -44,7 +44,9 @@ def counted(settings: Settings, data: Data, made: Frozen) -> Counts:
     return settings.method.count(settings, data, made, made.seed)
 
 
-def sealed(settings: Settings, data: Data, evidence: Evidence, counts: Counts | None = None, **claims: Any) -> Forged:
+def sealed(
+    settings: Settings, data: Data, evidence: Evidence, counts: Counts | None = None, /, **claims: Any
+) -> Forged:
     """The certificate that ``certify`` would make of this evidence, with ``claims`` in place of its own."""
     made = frozen(settings, data, evidence)
     counts = counts or counted(settings, data, made)

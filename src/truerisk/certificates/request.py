@@ -18,6 +18,7 @@ from truerisk.errors import TrueriskError
 from truerisk.names import CPU, DEVICES, OBJECTIVES
 
 Fit = Callable[..., Any]  # (fresh module, torch Dataset) -> the trained module, or None if trained in place
+OF_TRAINING = ("prior", "epochs", "lr", "prior_std", "fit")  # of no use where nothing is trained
 ALL = "all"  # in place of a method's name: every one that applies
 
 
@@ -104,6 +105,9 @@ class Request:
             raise TrueriskError(
                 f"fresh examples certify a network as it is, by {BASELINE.name}: leave out --method and --for."
             )
+        unused = [name for name in OF_TRAINING if getattr(self, name) is not None] + sorted(self.options)
+        if unused:
+            raise TrueriskError(f"with fresh examples nothing is trained, so leave out {', '.join(unused)}.")
 
     def _refuse_methods(self) -> None:
         """Methods that don't exist, their options, and a prior that the one method does not go with."""
