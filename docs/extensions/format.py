@@ -62,8 +62,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "n_prior": "Number of rows that train first; with ``fresh``, of rows left out because the network saw them.",
         "counts": "Everything that was counted, by name (see :ref:`format-counts`). All other numbers follow from "
         "these, the data, the files, and the settings.",
-        "kl": "KL(posterior, prior) in nats of the distributions in the files, as the bound uses it. Null for methods "
-        "without a posterior. ``recursive``: of the last step.",
+        "kl": "KL(posterior, prior) in nats of the distributions in the files. Null for methods without a posterior. "
+        "It enters the bound, except for single draws, whose bound uses ``log_ratio``. ``recursive``: of the last step.",
         "kl_unrescaled": "The KL of the posterior as it was trained, before rescaling, or null.",
         "rescaling": "The KL with and without rescaling (see :ref:`format-rescaling`). Null without a posterior, and "
         "for a network that ``torch.export`` cannot follow (a warning says so).",
@@ -511,6 +511,7 @@ DIRECTIVES: dict[str, Callable[..., Iterator[str]]] = {
 
 def setup(app: Sphinx) -> dict[str, bool]:
     from registry import Listed
+    from sphinx.errors import ExtensionError
 
     for name, written in DIRECTIVES.items():
 
@@ -519,7 +520,10 @@ def setup(app: Sphinx) -> dict[str, bool]:
             write = staticmethod(written)
 
             def lines(self) -> Iterable[str]:
-                return self.write(*self.arguments)
+                try:
+                    return list(self.write(*self.arguments))
+                except LookupError as error:
+                    raise ExtensionError(str(error)) from error
 
         app.add_directive(name, Written)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
