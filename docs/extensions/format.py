@@ -63,7 +63,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "counts": "Everything that was counted, by name (see :ref:`format-counts`). All other numbers follow from "
         "these, the data, the files, and the settings.",
         "kl": "KL(posterior, prior) in nats of the distributions in the files. Null for methods without a posterior. "
-        "It enters the bound, except for single draws, whose bound uses ``log_ratio``. ``recursive``: of the last step.",
+        "It enters the bound, except for single draws, which use ``log_ratio``. ``recursive``: of the last step.",
         "kl_unrescaled": "The KL of the posterior as it was trained, before rescaling, or null.",
         "rescaling": "The KL with and without rescaling (see :ref:`format-rescaling`). Null without a posterior, and "
         "for a network that ``torch.export`` cannot follow (a warning says so).",
