@@ -12,7 +12,7 @@ author = "The truerisk developers"
 copyright = author
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.doctest", "absolute_values", "registry"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.doctest", "absolute_values", "format", "registry"]
 exclude_patterns = ["_build", "extensions"]
 
 html_theme = "furo"
@@ -32,9 +32,11 @@ import torch
 from torch import nn
 from truerisk import Gaussian, audit, certify, find_symmetry, measure, path_norm, search, tighten
 from truerisk.bounds import *
+from truerisk.codes import bits
 from truerisk.data import load
 from truerisk.lab import Rows
 from truerisk.nets import fold_batch_norm, unfoldable
 from truerisk.pacbayes import kl_chain, lifted_kl, tuned_scale
 from truerisk.symmetry import balanced, path_lift, unit_incoming
+from truerisk.words import bound, bound_percent, lower, seen
 """

@@ -9,17 +9,12 @@ from collections.abc import Iterable, Iterator
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from markup import literal
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from truerisk.measures import BOUNDS, MEASURES, Measure, Theorem
 from truerisk.measures.words import by_family
-
-
-def literal(text: str) -> str:
-    """Text in which nothing is markup."""
-    return "".join(f"\\{c}" if c in r"\*`|_<>" else c for c in text)
-
 
 STAYS, MOVES = "No rescaling changes it", "**A rescaling changes it**"
 

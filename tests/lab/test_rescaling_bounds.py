@@ -185,7 +185,7 @@ def test_a_trained_posterior_has_a_far_lower_bound():
 
 
 def test_the_bound_of_random_labels_is_worse_than_chance(monkeypatch):
-    """Rule 8 of the design: nothing in the columns may make a bound of memorized noise look good."""
+    """Rule 8 of docs/design.rst: nothing in the columns may make a bound of memorized noise look good."""
     import truerisk.lab.rescaling_bounds as module
     from truerisk.lab.rescaling_bounds import posteriors
 

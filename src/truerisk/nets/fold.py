@@ -6,7 +6,8 @@ Szegedy 2015, section 3.1). After a layer that is affine in its weights, W x + b
     scale = gain / sqrt(var + eps),    W' = scale * W  (by output channel),    b' = shift + scale * (b - mean).
 
 What batch norm learnt from data is then in weights that a prior draws or a code tells, and none of it in buffers
-(rule 7 of the design). Which norm follows which layer is found by following the network (``truerisk.nets.calls``).
+(rule 7 of docs/design.rst). Which norm follows which layer is found by following the network
+(``truerisk.nets.calls``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A module with its learnt weights taken out: the only way a user's module may shape a prior.
 
-Weights inside a module that a user hands over count as having seen all data (rule 5 of the design).
+Weights inside a module that a user hands over count as having seen all data (rule 5 of docs/design.rst).
 So the copy is first filled with NaN, then every layer's own ``reset_parameters`` is called; whatever
 is still NaN was not re-initialized, and the module is refused with the list of those places.
 """

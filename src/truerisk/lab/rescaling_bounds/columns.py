@@ -1,7 +1,8 @@
 """Four KLs that belong together, and the bounds that follow from each: original, tuned, rescaled, both.
 
-Rescaling is free (rule 6 of the design). A scale of the prior that was chosen after a look at the data is not: it
-comes from a grid that is fixed beforehand, and each of its values gets its share of delta (Langford and Caruana 2001).
+Rescaling is free (rule 6 of docs/design.rst). A scale of the prior that was chosen after a look at the data is not:
+it comes from a grid that is fixed beforehand, and each of its values gets its share of delta (Langford and Caruana
+2001).
 """
 
 from __future__ import annotations
