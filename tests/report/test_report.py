@@ -300,3 +300,19 @@ def test_neighbouring_segments_differ_in_colour(hold_out):
     rows = [{"part": p, "value": 0.1} for p in parts]
     colours = [s["colour"] for s in segments(story(hold_out | {"breakdown": rows}))]
     assert all(a != b for a, b in pairwise(colours))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("pac-bayes-kl", lambda r: r["counts"].pop("draws")),
+        ("progressive", lambda r: r["progressive"]["blocks"][0].update(n=0)),
+        ("recursive", lambda r: r["steps"].clear()),
+    ],
+)
+def test_a_record_that_lacks_what_its_method_tells_is_refused(name, change):
+    """Strictly read, and still no certificate: whoever wrote it is told to verify it."""
+    kept = json.loads((KEPT / f"{name}.json").read_text())["record"] | MADE
+    change(kept)
+    with pytest.raises(TrueriskError, match="can't be shown"):
+        render(kept)

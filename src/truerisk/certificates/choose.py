@@ -29,7 +29,8 @@ def choose(request: Request, material: Material) -> list[Settings]:
         chosen = [_one(request, material, candidates[0])]
     else:
         chosen = _applicable(request, material, candidates)
-    chosen = [replace(settings, methods=len(chosen)) for settings in chosen]
+    if len(chosen) > 1:
+        chosen = [replace(settings, methods=len(chosen)) for settings in chosen]
     for settings in chosen:
         settings.ledger  # noqa: B018  refuses a delta that can't be shared like that
     return chosen

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from truerisk import words
 from truerisk.certificates.tale import Kind, Line, Quantity, Table, Tale, nats, seen, upper
+from truerisk.errors import TrueriskError
 from truerisk.names import BUILTIN
 
 if TYPE_CHECKING:
     from truerisk.certificates.record import Record
+    from truerisk.plan import DrawPlan
 
 # Names that may be loaded because a certificate says so: they read known files or generate, nothing else.
 SAFE_SOURCES = ("digits", "mnist1d", "mnist", "fashion-mnist", "cifar-10")
@@ -59,9 +61,14 @@ class Story:
 
 
 def tell(record: Record) -> Story:
-    """All that is said about a certificate."""
+    """All that is said about a certificate; a TrueriskError where a record lacks what its method speaks of."""
     settings, found, kl = record.settings, record.derivation, record.derivation.kl
-    tale = settings.method.tell(record)
+    try:
+        tale = settings.method.tell(record)
+    except (LookupError, ArithmeticError) as error:
+        raise TrueriskError(
+            "the certificate lacks numbers that its method writes, so it can't be shown; run truerisk verify on it."
+        ) from error
     return Story(
         title=f"{settings.model} on {record.data.name}",
         headline=record.sentence,
@@ -199,7 +206,7 @@ def _facts(record: Record, tale: Tale) -> list[tuple[str, str]]:
         rows.append(("KL(posterior, prior)", f"{words.nats(record.derivation.kl.kl)} nats"))
         rows.append(("KL before rescaling", f"{words.nats(record.derivation.kl.original)} nats"))
     if record.derivation.draws is not None:
-        rows.append(("Draws", _draws(record)))
+        rows.append(("Draws", _draws(record.derivation.draws)))
     return [
         *rows,
         ("Configurations paid for", f"{settings.tried:,}"),
@@ -225,9 +232,7 @@ def _shape(sizes: tuple[int, ...]) -> str:
     return " \u00d7 ".join(map(str, sizes))
 
 
-def _draws(record: Record) -> str:
-    plan = record.derivation.draws
-    assert plan is not None
+def _draws(plan: DrawPlan) -> str:
     passes = f"{words.several(plan.passes, 'pass', 'passes')} over {plan.n:,} examples"
     shared = "each example" if plan.size == 1 else f"each {plan.size:,} examples"
     return f"{passes}, new weights for {shared}, {plan.precision}"

@@ -170,10 +170,10 @@ class Posterior(Method):
 
     def tell(self, record: Record) -> Tale:
         plan = record.derivation.draws
-        assert plan is not None
+        answers = f" out of {plan.n * plan.passes:,}" if plan else ""
         return Tale(
             seen=f"error rate of drawn networks on the {record.n_certify:,} certifying examples",
-            counted=f"{record.counts[DRAWS]:,} wrong answers out of {plan.n * plan.passes:,}",
+            counted=f"{record.counts[DRAWS]:,} wrong answers{answers}",
             tables=(_forms(record.derivation),),
         )
 
