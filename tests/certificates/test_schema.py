@@ -46,6 +46,7 @@ def test_numbers_of_numpy_are_numbers():
         ({"many": True}, "many is True, but must be a whole number"),
         ({"share": 1.0}, "share is 1.0, but must be at least 0 and less than 1"),
         ({"share": float("nan")}, "share is nan"),
+        ({"share": 10**400}, "share is too large a number"),
         ({"share": "0.5"}, "share is '0.5', but must be a number"),
         ({"kind": "hot"}, "kind is 'hot', but must be warm or cold"),
         ({"width": "wide"}, "width is 'wide', but must be a number"),

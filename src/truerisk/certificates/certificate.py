@@ -142,8 +142,9 @@ class Certificate:
         record = read_record(folder)
         files = read_files(Path(folder), record.files)
         arch = stored_architecture(record, model, sum(map(len, files.values())))
-        seed = digest(record.settings, record.data.sha256, record.files)
-        return cls(record, Frozen(decode(files, arch.template()), files, seed))
+        settings = record.settings
+        evidence = decode(files, arch.template(), settings.method.origins(settings))
+        return cls(record, Frozen(evidence, files, digest(settings, record.data.sha256, record.files)))
 
 
 def as_text(json: dict[str, Any]) -> bytes:

@@ -24,8 +24,7 @@ FLOOR_FRACTION = 0.8  # data-free priors: the floor's network trains on this sha
 class Evidence:
     """All that is needed, with the data and the settings, to derive a certificate's numbers.
 
-    Every entry is one file, named like its key. Names that begin with ``network`` are networks, those that begin
-    with ``prior`` or ``posterior`` are Gaussians, all others are plain arrays.
+    Every entry is one file, named like its key; a method declares what each of its files holds (``origins.File``).
     """
 
     parts: Split

@@ -16,7 +16,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from truerisk.certificates.evidence import Evidence
-from truerisk.certificates.origins import SPLIT, SUFFIX
+from truerisk.certificates.origins import ARRAYS, GAUSSIAN, NETWORK, SPLIT, SUFFIX, Content, File
 from truerisk.data import Split
 from truerisk.errors import VerificationError
 from truerisk.nets.evaluate import identical
@@ -36,26 +36,31 @@ def encode(evidence: Evidence) -> dict[str, bytes]:
     }
 
 
-def decode(files: dict[str, bytes], module: nn.Module) -> Evidence:
-    """The inverse of ``encode``; ``module`` gives the architecture, its weights are not used."""
-    arrays = {}
-    for name, content in files.items():
+def decode(files: Mapping[str, bytes], module: nn.Module, declared: Mapping[str, File]) -> Evidence:
+    """The inverse of ``encode``; ``module`` gives the architecture, its weights are not used.
+
+    ``declared`` says what each file holds.
+    """
+    found: dict[Content, dict[str, dict[str, Tensor]]] = {content: {} for content in Content}
+    for name in sorted(files):
+        entry = name.removesuffix(SUFFIX)
         try:
-            arrays[name.removesuffix(SUFFIX)] = load_tensors(content)
+            found[declared[entry].content][entry] = load_tensors(files[name])
         except SafetensorError as error:
             raise VerificationError(f"{name} is not a readable safetensors file ({error}).") from error
     try:
-        split = arrays.pop(SPLIT)
-        if any(rows.dtype != torch.int64 for rows in split.values()):
-            raise VerificationError(f"{SPLIT}{SUFFIX} must hold row numbers (int64).")
-        parts = Split(*(np.asarray(split[k].numpy()) for k in ("prior", "certify")))
-        networks = {k: _with_state(module, arrays.pop(k)) for k in sorted(arrays) if k.startswith("network")}
-        gaussians = {
-            k: _gaussian(module, arrays.pop(k)) for k in sorted(arrays) if k.startswith(("prior", "posterior"))
-        }
-        return Evidence(parts, networks, gaussians, arrays)
+        parts = _split(found[ARRAYS].pop(SPLIT))
+        networks = {name: _with_state(module, tensors) for name, tensors in found[NETWORK].items()}
+        gaussians = {name: _gaussian(module, tensors) for name, tensors in found[GAUSSIAN].items()}
+        return Evidence(parts, networks, gaussians, found[ARRAYS])
     except KeyError as error:
         raise VerificationError(f"the certificate's files have no entry {error}.") from error
+
+
+def _split(tensors: dict[str, Tensor]) -> Split:
+    if any(rows.dtype != torch.int64 for rows in tensors.values()):
+        raise VerificationError(f"{SPLIT}{SUFFIX} must hold row numbers (int64).")
+    return Split(*(np.asarray(tensors[name].numpy()) for name in ("prior", "certify")))
 
 
 def read_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:

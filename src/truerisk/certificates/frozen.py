@@ -46,7 +46,7 @@ class Frozen:
 def freeze(settings: Settings, data: Data, arch: Architecture, evidence: Evidence) -> Frozen:
     """What is certified from here on; refused if the files would give other networks than training did."""
     files = encode(evidence)
-    read = decode(files, arch.template())
+    read = decode(files, arch.template(), settings.method.origins(settings))
     _refuse_lost_numbers(evidence, read, data.X[:ROWS])
     return Frozen(read, files, digest(settings, data.sha256, hashes(files)))
 

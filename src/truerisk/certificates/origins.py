@@ -1,4 +1,4 @@
-"""Where each file of a certificate comes from, and so what ``verify`` does with it."""
+"""What each file of a certificate holds, where it comes from, and so what ``verify`` does with it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,25 @@ class Origin(Enum):
     VOUCHED = "vouched"  # the user's word: verify reads it and says so
 
 
+class Content(Enum):
+    """What a file holds."""
+
+    NETWORK = "network"  # parameters and buffers
+    GAUSSIAN = "gaussian"  # means and standard deviations of weights
+    ARRAYS = "arrays"
+
+
 @dataclass(frozen=True)
 class File:
     """One file of a certificate. Predictions are made from those that say ``predicts``."""
 
     origin: Origin
+    content: Content = Content.NETWORK
     optional: bool = False
     predicts: bool = False
 
 
+NETWORK, GAUSSIAN, ARRAYS = Content.NETWORK, Content.GAUSSIAN, Content.ARRAYS
 DERIVED, TRAINED, FREE, VOUCHED = Origin.DERIVED, Origin.TRAINED, Origin.FREE, Origin.VOUCHED
 SPLIT = "split"  # the file of the rows that train and the rows that certify
 SUFFIX = ".safetensors"  # of all files but certificate.json

@@ -102,7 +102,10 @@ def settle(made: Any) -> None:
         if value is None and type(None) in get_args(hints[each.name]):
             continue
         if kind in NUMBERS and isinstance(value, NUMBERS[kind]) and not isinstance(value, bool):
-            value = kind(value)
+            try:
+                value = kind(value)
+            except OverflowError as error:
+                raise TrueriskError(f"{each.name} is too large a number.") from error
             object.__setattr__(made, each.name, value)
         if kind in PLAIN and type(value) is not kind:
             raise TrueriskError(f"{each.name} is {value!r}, but must be {PLAIN[kind]}.")

@@ -138,6 +138,8 @@ class _Run:
 
     def _hand_over(self, waiting: deque[str], running: dict[Future[Answer], str]) -> None:
         """Give the engine its fill. A task whose process died runs alone: if it dies again, it is to blame."""
+        if any(self.deaths[name] for name in running.values()):
+            return  # it is alone until it is done, however often this is called
         while waiting and len(running) < self.engine.width:
             alone = self.deaths[waiting[0]] > 0
             if alone and running:

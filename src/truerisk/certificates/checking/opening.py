@@ -108,7 +108,7 @@ def _network(
     trust = settings.trust_factory or settings.prior.trained
     try:
         arch = stored_architecture(claimed, model, sum(map(len, files.values())), trust_factory=trust)
-        stored = decode(files, arch.template())
+        stored = decode(files, arch.template(), settings.method.origins(settings))
         again = encode(stored)
         refuse_other_forms(files, again)
         return arch, stored, again

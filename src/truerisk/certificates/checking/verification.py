@@ -84,14 +84,15 @@ def _made_here(case: Case, retrain: bool, fit: Fit | None) -> tuple[Frozen, dict
         for name in theirs
         if mine[name] != theirs[name]
     }
-    derived = [n for n, file in method.origins(settings).items() if file.origin == DERIVED and n != SPLIT]
+    declared = method.origins(settings)
+    derived = [name for name, file in declared.items() if file.origin == DERIVED and name != SPLIT]
     made = ["what seed and architecture decide"] if derived else []
     made += ["what was trained before it certified"] if retrain else []
     if made and not changed:
         case.result.checked.append(f"{' and '.join(made)} came out the same when made again")
     # All draws depend on the stored files: a draw that makes a predictor was theirs before it was verified.
     seed = digest(settings, case.data.sha256, case.claimed.files)
-    return Frozen(_guarded(lambda: decode(mine, case.arch.template())), mine, seed), changed
+    return Frozen(_guarded(lambda: decode(mine, case.arch.template(), declared)), mine, seed), changed
 
 
 def _split(case: Case) -> Split:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from truerisk.certificates.counts import FLOOR, Counts, errors_of
 from truerisk.certificates.ledger import Entry
-from truerisk.certificates.origins import DERIVED, SPLIT, TRAINED, VOUCHED, File
+from truerisk.certificates.origins import ARRAYS, DERIVED, SPLIT, TRAINED, VOUCHED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Record
 from truerisk.certificates.schema import dump, flags, settle
@@ -140,7 +140,7 @@ class Method(ABC):
 
     def origins(self, settings: Settings) -> dict[str, File]:
         """``files`` and the split, which is the user's word where a network came trained."""
-        return {SPLIT: File(VOUCHED if settings.prior.trained else DERIVED), **self.files(settings)}
+        return {SPLIT: File(VOUCHED if settings.prior.trained else DERIVED, ARRAYS), **self.files(settings)}
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
         """``stored`` with all that is derived made anew, and with ``retrain`` all that was trained as well."""

@@ -22,7 +22,7 @@ from truerisk.bounds import clopper_pearson, description_length
 from truerisk.certificates.counts import Counts, errors_of
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_counts
-from truerisk.certificates.origins import DERIVED, FREE, File
+from truerisk.certificates.origins import ARRAYS, DERIVED, FREE, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
@@ -109,7 +109,7 @@ class DescriptionLength(Method):
         return Evidence(parts, {"network": trainer.tested(parts), START: start}, arrays={CODE: {FILE: file}})
 
     def files(self, settings: Settings) -> dict[str, File]:
-        return super().files(settings) | {START: File(DERIVED, predicts=True), CODE: File(FREE, predicts=True)}
+        return super().files(settings) | {START: File(DERIVED, predicts=True), CODE: File(FREE, ARRAYS, predicts=True)}
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
         """What the decoder knows is always made again."""

@@ -20,7 +20,7 @@ from truerisk.certificates.counts import Counts
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, STOCHASTIC, Method, Shares
 from truerisk.certificates.methods.hold_out import HoldOut
-from truerisk.certificates.origins import VOUCHED, File
+from truerisk.certificates.origins import ARRAYS, VOUCHED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
@@ -134,7 +134,7 @@ class Disagreement(Method):
         """Predictions are the target's; the surrogate only bounds them."""
         own = self.surrogate.files(self.inner(settings))
         surrogate = {name: replace(file, predicts=False) for name, file in own.items()}
-        return surrogate | {TARGET: File(VOUCHED, predicts=True), INPUTS: File(VOUCHED)}
+        return surrogate | {TARGET: File(VOUCHED, predicts=True), INPUTS: File(VOUCHED, ARRAYS)}
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
         made = self.surrogate.again(replace(trainer, settings=self.inner(trainer.settings)), stored, retrain)

@@ -15,7 +15,7 @@ from truerisk.bounds import confidence_term, grouped_upper, kl_inverse, mcallest
 from truerisk.certificates.counts import DRAWS, Count, Counts
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares, floor_counts, how_trained
-from truerisk.certificates.origins import DERIVED, FREE, TRAINED, File
+from truerisk.certificates.origins import ARRAYS, DERIVED, FREE, GAUSSIAN, TRAINED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
@@ -118,8 +118,8 @@ class Posterior(Method):
         return train_gaussians(trainer, parts, self.layers, self.warmup)
 
     def files(self, settings: Settings) -> dict[str, File]:
-        chosen = {SCALES: File(FREE)} if self.layers else {}
-        free = {"posterior": File(FREE, predicts=True), "log_scales": File(FREE, optional=True)}
+        chosen = {SCALES: File(FREE, ARRAYS)} if self.layers else {}
+        free = {"posterior": File(FREE, GAUSSIAN, predicts=True), "log_scales": File(FREE, ARRAYS, optional=True)}
         return prior_files(settings) | free | chosen
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
@@ -206,7 +206,7 @@ class PacBayesKL(RandomLayers, Posterior):
 def prior_files(settings: Settings) -> dict[str, File]:
     """The prior and the network of the floor: one of them was trained, and the other follows without training."""
     learnt = bool(settings.prior.fraction)
-    return {"network": File(DERIVED if learnt else TRAINED), "prior": File(TRAINED if learnt else DERIVED)}
+    return {"network": File(DERIVED if learnt else TRAINED), "prior": File(TRAINED if learnt else DERIVED, GAUSSIAN)}
 
 
 def prior_trusted(settings: Settings) -> list[str]:

@@ -35,7 +35,7 @@ from truerisk.bounds import pick_to_learn
 from truerisk.certificates.counts import Count, Counts
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, SHUFFLED, Method, Shares, floor_counts
-from truerisk.certificates.origins import TRAINED, File
+from truerisk.certificates.origins import ARRAYS, TRAINED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
@@ -104,7 +104,7 @@ class PickToLearn(Method):
         return Evidence(parts, networks, arrays={PICKS: stored(parts.certify[order], rounds)})
 
     def files(self, settings: Settings) -> dict[str, File]:
-        return {"network": File(TRAINED), FINAL: File(TRAINED, predicts=True), PICKS: File(TRAINED)}
+        return {"network": File(TRAINED), FINAL: File(TRAINED, predicts=True), PICKS: File(TRAINED, ARRAYS)}
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
         return self.produce(trainer, stored.parts) if retrain else stored

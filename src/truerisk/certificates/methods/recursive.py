@@ -29,7 +29,7 @@ from truerisk.certificates.counts import Counts
 from truerisk.certificates.ledger import DIGITS, Entry, share
 from truerisk.certificates.methods.base import DISGUISE, SHUFFLED, STOCHASTIC, Method, Shares, floor_counts
 from truerisk.certificates.methods.pac_bayes import prior_files, prior_told, prior_trusted
-from truerisk.certificates.origins import FREE, TRAINED, File
+from truerisk.certificates.origins import ARRAYS, FREE, GAUSSIAN, TRAINED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
@@ -107,9 +107,11 @@ class Recursive(Method):
 
     def files(self, settings: Settings) -> dict[str, File]:
         """The links are priors of later steps; the last posterior is free."""
-        links = {link(t, self.steps): File(TRAINED) for t in range(1, self.steps)}
-        scales = {f"log_scales-{t}": File(FREE, optional=True) for t in range(1, self.steps + 1)}
-        return prior_files(settings) | links | {link(self.steps, self.steps): File(FREE, predicts=True)} | scales
+        links = {link(t, self.steps): File(TRAINED, GAUSSIAN) for t in range(1, self.steps)}
+        scales = {f"log_scales-{t}": File(FREE, ARRAYS, optional=True) for t in range(1, self.steps + 1)}
+        return (
+            prior_files(settings) | links | {link(self.steps, self.steps): File(FREE, GAUSSIAN, predicts=True)} | scales
+        )
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
         from truerisk.certificates.workshop.chain import chain_again
