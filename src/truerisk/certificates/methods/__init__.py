@@ -45,4 +45,21 @@ def find_method(name: str) -> type[Method]:
     return METHODS[name]
 
 
-__all__ = ["BASELINE", "METHODS", "PREDICTORS", "USUAL", "Method", "find_method"]
+__all__ = [
+    "BASELINE",
+    "METHODS",
+    "PREDICTORS",
+    "USUAL",
+    "Around",
+    "DescriptionLength",
+    "Disagreement",
+    "HoldOut",
+    "Method",
+    "PacBayesKL",
+    "PickToLearn",
+    "Progressive",
+    "Recursive",
+    "SingleDraw",
+    "SingleDrawAround",
+    "find_method",
+]

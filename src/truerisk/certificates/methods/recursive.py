@@ -108,10 +108,9 @@ class Recursive(Method):
     def files(self, settings: Settings) -> dict[str, File]:
         """The links are priors of later steps; the last posterior is free."""
         links = {link(t, self.steps): File(TRAINED, GAUSSIAN) for t in range(1, self.steps)}
+        last = {link(self.steps, self.steps): File(FREE, GAUSSIAN, predicts=True)}
         scales = {f"log_scales-{t}": File(FREE, ARRAYS, optional=True) for t in range(1, self.steps + 1)}
-        return (
-            prior_files(settings) | links | {link(self.steps, self.steps): File(FREE, GAUSSIAN, predicts=True)} | scales
-        )
+        return prior_files(settings) | links | last | scales
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
         from truerisk.certificates.workshop.chain import chain_again
