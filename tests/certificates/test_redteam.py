@@ -1,4 +1,4 @@
-"""What a reader with fresh eyes broke. Tests marked ``fails`` fail today: strictly, so that whoever mends one unmarks it.
+"""What a reader with fresh eyes broke. Tests marked ``fails`` fail today, strictly: whoever mends one unmarks it.
 
 The others were tried and hold.
 """
