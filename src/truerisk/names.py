@@ -1,6 +1,8 @@
 """Names that options can have, for whoever needs them without torch: the command line, readers of certificates."""
 
 BUILTIN, FACTORY, MODULE = "built-in", "factory", "module"  # how a network reached us
+# Data that may be loaded because a certificate says so: they read known files or generate, nothing else.
+SAFE_SOURCES = ("digits", "mnist1d", "mnist", "fashion-mnist", "cifar-10")
 CPU, CUDA, AUTO = "cpu", "cuda", "auto"
 DEVICES = (AUTO, CPU, CUDA)
 OBJECTIVES = ("tempered", "quadratic", "lambda", "kl")  # of a posterior's training: see ``pacbayes.objectives``

@@ -117,9 +117,9 @@ def _augmentation(text: str, part: str) -> tuple[str, float]:
     kind, colon, amount = part.partition(":")
     if kind == "flip" and not colon:
         return kind, 0.0
-    if kind in ("shift", "rotate") and amount.isdecimal() and int(amount) > 0:
+    if kind in ("shift", "rotate") and amount.isdecimal() and len(amount) < 10 and int(amount) > 0:
         return kind, float(amount)
     raise TrueriskError(
-        f"the augmentation {text!r} is not readable; join by commas any of rotate:DEGREES, shift:PIXELS and flip, "
+        f"the augmentation {text[:60]!r} is not readable; join by commas any of rotate:DEGREES, shift:PIXELS and flip, "
         "with whole numbers."
     )

@@ -113,7 +113,7 @@ def test_numbers_for_people(pac_bayes):
     assert "Certificate 7.7 %" in text
     assert "Floor 5.2 %" in text
     assert "Seen 3.9 %" in text
-    assert "KL(posterior, prior) 12.35 nats" in text
+    assert "KL 12.35 nats between posterior and prior" in text
     assert "KL before rescaling 1,234.6 nats" in text
     assert "30,766 wrong answers out of 795,600" in text
     assert "Together, the certificate (rounded up) 7.7 %" in text

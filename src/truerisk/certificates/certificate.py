@@ -9,13 +9,15 @@ from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from truerisk.atomic import write_atomically
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.record import Record
+from truerisk.certificates.settings import check_seed
 from truerisk.errors import TrueriskError
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
     from truerisk.certificates.evidence import Evidence
@@ -104,14 +106,14 @@ class Certificate:
 
         A stochastic predictor draws new weights for each example; ``seed`` makes its draws repeatable.
         """
-        import numpy as np
-        from torch import Tensor
+        from truerisk.data import load_inputs
 
-        X = np.ascontiguousarray(x.detach().cpu().numpy() if isinstance(x, Tensor) else x, dtype=np.float32)
+        X, _ = load_inputs(x if hasattr(x, "detach") else np.asarray(x))  # bytes are scaled as they were for certifying
         shape, settings = self.record.data.input_shape, self.record.settings
         if X.shape[1:] != shape or not len(X):
             raise TrueriskError(f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}.")
         draw_seed = secrets.randbits(63) if seed is None else seed
+        check_seed(draw_seed)
         return settings.method.predict(settings, self.frozen, X, draw_seed)
 
     def save(self, folder: str | Path) -> Path:

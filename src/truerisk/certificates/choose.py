@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from truerisk.certificates.charge import tried_before
+from truerisk.certificates.evidence import split_data
 from truerisk.certificates.methods import Method
 from truerisk.certificates.prior import NOTHING_TRAINED, Prior
 from truerisk.certificates.request import Request
@@ -57,6 +58,8 @@ def settle(request: Request, material: Material, method: Method, prior: Prior) -
         **({} if came else _training(request, material, prior)),
     )
     settings.ledger  # noqa: B018
+    if not came:
+        split_data(settings, len(data))
     return settings
 
 

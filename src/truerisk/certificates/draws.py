@@ -154,7 +154,12 @@ def _read(path: Path) -> object:
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
     text = path.read_text()
-    return json.loads(text) if path.suffix == ".json" else [line.strip() for line in text.splitlines() if line.strip()]
+    if path.suffix == ".json":
+        found = json.loads(text)
+        if not isinstance(found, list):
+            raise ValueError("it holds no list")
+        return found
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _check_length(ids: Sequence[str], n: int, kind: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from truerisk.data import Split, shuffle, split
-from truerisk.errors import VerificationError
+from truerisk.errors import TrueriskError, VerificationError
 from truerisk.seeds import derive
 
 if TYPE_CHECKING:
@@ -73,7 +73,12 @@ class Evidence:
 
 def split_data(settings: Settings, n: int) -> Split:
     """The seeded split that the settings ask for; everything certifies where the prior is data-free."""
-    return split(n, settings.prior.fraction, derive(settings.seed, "split"))
+    fraction = settings.prior.fraction
+    if fraction and not round(fraction * n):
+        raise TrueriskError(
+            f"{settings.prior} sets none of {n} examples aside; give a larger fraction, or --prior init."
+        )
+    return split(n, fraction, derive(settings.seed, "split"))
 
 
 def floor_split(settings: Settings, n: int) -> tuple[np.ndarray, np.ndarray]:

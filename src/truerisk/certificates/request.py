@@ -13,7 +13,7 @@ from truerisk.certificates.methods import BASELINE, METHODS, PREDICTORS, USUAL, 
 from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.schema import option, settle
-from truerisk.certificates.settings import PRIOR_STDS
+from truerisk.certificates.settings import LARGEST_SEED, PRIOR_STDS
 from truerisk.errors import TrueriskError
 from truerisk.names import CPU, DEVICES, OBJECTIVES
 
@@ -51,7 +51,7 @@ class Request:
     delta: float = option(
         0.05, "Probability with which the certificate may fail.", above=0, below=1, hint="0.05 is usual"
     )
-    seed: int = option(0, "Same seed, threads and software: same certificate.", low=0)
+    seed: int = option(0, "Same seed, threads and software: same certificate.", low=0, high=LARGEST_SEED)
     tried: int | None = option(
         None, "Configurations compared on this data, this one included.", shown="1", low=1, hint="this one counts too"
     )
@@ -78,6 +78,12 @@ class Request:
 
     def __post_init__(self) -> None:
         settle(self)
+        if not isinstance(self.options, Mapping) or not all(isinstance(name, str) for name in self.options):
+            raise TrueriskError("options must be a dictionary of names and values, such as {'blocks': 8}.")
+        if self.fit is not None and not callable(self.fit):
+            raise TrueriskError("fit must be a function that trains the module that it is given.")
+        if not (self.weights is None or isinstance(self.weights, str | Path | Mapping)):
+            raise TrueriskError("weights must be a file or a state dict.")
         if self.lr is not None and self.fit is not None:
             raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
         self._refuse_together()
@@ -106,6 +112,7 @@ class Request:
                 f"fresh examples certify a network as it is, by {BASELINE.name}: leave out --method and --for."
             )
         unused = [name for name in OF_TRAINING if getattr(self, name) is not None] + sorted(self.options)
+        unused += ["objective"] if self.objective != Request.objective else []
         if unused:
             raise TrueriskError(f"with fresh examples nothing is trained, so leave out {', '.join(unused)}.")
 

@@ -108,7 +108,7 @@ def settle(made: Any) -> None:
                 raise TrueriskError(f"{each.name} is too large a number.") from error
             object.__setattr__(made, each.name, value)
         if kind in PLAIN and type(value) is not kind:
-            raise TrueriskError(f"{each.name} is {value!r}, but must be {PLAIN[kind]}.")
+            raise TrueriskError(f"{each.name} is {_shown(value)}, but must be {PLAIN[kind]}.")
         if not limits.met(value):
             raise TrueriskError(f"{each.name} is {_shown(value)}, but {limits}.")
 
@@ -172,5 +172,8 @@ def _plain(kind: Any) -> Any:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # more digits, or deeper, than Python writes
+        return f"a {type(value).__name__} of some size"
     return text if len(text) < 60 else text[:60] + "..."

@@ -8,7 +8,7 @@ from truerisk.certificates.counts import Counts
 from truerisk.certificates.draws import sentences as about_draws
 from truerisk.certificates.record import Derivation
 from truerisk.certificates.settings import Settings
-from truerisk.names import FACTORY, MODULE
+from truerisk.names import FACTORY, MODULE, SAFE_SOURCES
 from truerisk.words import bound_percent, confidence_percent
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def headline(settings: Settings, risk_bound: float) -> str:
     """The certificate in one sentence."""
     sure, who = confidence_percent(settings.delta), settings.method.subject(settings)
     if risk_bound >= 1:
-        return f"Vacuous: nothing below 100 % can be certified for {who.rstrip(',')} with {sure} confidence."
+        return f"Vacuous: with {sure} confidence, nothing below 100 % can be certified for {who.rstrip(',')}."
     return f"With {sure} confidence, {who} is wrong on at most {bound_percent(risk_bound)} of unseen examples."
 
 
@@ -33,9 +33,10 @@ def assumptions(settings: Settings, data: Data, counts: Counts, derivation: Deri
         *about_draws(settings.repeats_are_draws, settings.repeats, settings.row_ids),
     ]
     if settings.prior.trained:
+        others = "others" if settings.tried == 1 else "more than the ledger pays for"
         lines.append(
             f"You vouch that the network never saw these {n:,} examples: not in training, not for stopping or tuning "
-            "it, not to choose it among others."
+            f"it, not to choose it among {others}."
         )
     elif counts.n_prior:
         lines.append(f"What was trained before certifying saw its own {counts.n_prior:,} examples only.")
@@ -59,14 +60,14 @@ def assumptions(settings: Settings, data: Data, counts: Counts, derivation: Deri
     if settings.model_kind == MODULE and not settings.prior.trained:
         unused = "" if settings.given else "; its weights were not used"
         lines.append(f"The architecture of the module does not depend on this data{unused}.")
-    if data.source is None:
+    if str(data.source).removesuffix(":test") not in SAFE_SOURCES:
         lines.append("No constant in the inputs (a mean, a scale) was computed from the certifying examples.")
     return [*lines, *settings.method.assumptions(settings, derivation)]
 
 
 def warnings(settings: Settings, data: Data, counts: Counts, derivation: Derivation) -> list[str]:
     """What a reader should know before quoting the number, and what would make it smaller."""
-    lines, kl, bound, advice = [], derivation.kl, derivation.risk_bound, settings.method.advice
+    lines, kl, bound, advice = [], derivation.kl, derivation.risk_bound, settings.method.advise(settings)
     if counts.duplicates:
         lines.append(
             f"{counts.duplicates:,} certifying examples have the same inputs as examples outside the certifying set. "

@@ -13,6 +13,7 @@ from truerisk.certificates.schema import dump, settle, within
 from truerisk.errors import TrueriskError
 from truerisk.plan import Plan
 
+LARGEST_SEED = 2**64 - 1
 DATA_FREE_STD = 4.0  # width of a data-free prior, in units of 1/sqrt(fan_in)
 PRIOR_STDS = (1e-6, 1e6)  # the narrowest and the widest, in the same units
 DATA_FREE_START = 0.1  # where a posterior's widths start, in units of a data-free prior's: wider starts get stuck
@@ -30,7 +31,7 @@ class Settings:
     method: Method
     prior: Prior
     delta: float = within(above=0, below=1)
-    seed: int = within(low=0)
+    seed: int = within(low=0, high=LARGEST_SEED)
     tried: int = within(low=1)
     model: str = within()
     model_kind: str = within()

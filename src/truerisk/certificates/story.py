@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING
 from truerisk import words
 from truerisk.certificates.tale import Kind, Line, Quantity, Table, Tale, nats, seen, upper
 from truerisk.errors import TrueriskError
-from truerisk.names import BUILTIN
+from truerisk.names import BUILTIN, SAFE_SOURCES
 
 if TYPE_CHECKING:
     from truerisk.certificates.record import Record
     from truerisk.plan import DrawPlan
-
-# Names that may be loaded because a certificate says so: they read known files or generate, nothing else.
-SAFE_SOURCES = ("digits", "mnist1d", "mnist", "fashion-mnist", "cifar-10")
 
 
 @dataclass(frozen=True)
@@ -110,6 +107,8 @@ def unchecked(record: Record, retrained: bool = False) -> list[str]:
     """What verify can't know from the files, or takes on trust."""
     settings = record.settings
     lines = [] if retrained else settings.method.trusted(settings)
+    if settings.own_training:
+        lines = [line.replace("verify --retrain", "verify(..., retrain=True, fit=...) in Python") for line in lines]
     lines += settings.method.vouched(record)
     lines.append("that the examples are independent draws, without near copies or groups")
     if settings.repeats:
@@ -203,7 +202,7 @@ def _facts(record: Record, tale: Tale) -> list[tuple[str, str]]:
         rows.append((f"Examples {what}", f"{record.n_prior:,}"))
     rows += [(_title(each.label), f"{each.quantity.percent}: {each.meaning}") for each in _alone(tale.lines)]
     if record.derivation.kl is not None:
-        rows.append(("KL(posterior, prior)", f"{words.nats(record.derivation.kl.kl)} nats"))
+        rows.append(("KL", f"{words.nats(record.derivation.kl.kl)} {tale.kl}"))
         rows.append(("KL before rescaling", f"{words.nats(record.derivation.kl.original)} nats"))
     if record.derivation.draws is not None:
         rows.append(("Draws", _draws(record.derivation.draws)))

@@ -26,7 +26,9 @@ def main() -> None:
 
 
 def _say(text: str) -> None:
-    print(" ".join(text.split()), file=sys.stderr)
+    """One line; whatever is in a user's file, it does not steer the terminal."""
+    shown = "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
+    print(shown, file=sys.stderr)
 
 
 __all__ = ["app", "main"]

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from truerisk.certificates.certificate import CERTIFICATE, OTHERS
-from truerisk.certificates.charge import tried_before
+from truerisk.certificates.charge import TUNED_ON, tried_before
 from truerisk.certificates.checking.reading import read_record
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.files import decode, encode, read_files, refuse_other_forms
 from truerisk.certificates.record import Record
 from truerisk.certificates.settings import Settings
-from truerisk.certificates.story import SAFE_SOURCES
 from truerisk.certificates.workshop.priors import random_weights
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError, VerificationError
+from truerisk.names import SAFE_SOURCES
 from truerisk.nets import BUILTIN, Architecture, architecture, builtin
 
 
@@ -113,8 +113,8 @@ def _network(
         refuse_other_forms(files, again)
         return arch, stored, again
     except TrueriskError as error:
-        # Without a model of the user's, a missing --model is the user's slip; all else is the certificate's.
-        if arch is None and model is None and settings.model_kind != BUILTIN:
+        # A model that is missing, or that can't be found, is the user's slip; all else is the certificate's.
+        if arch is None and (model is not None or settings.model_kind != BUILTIN):
             raise
         raise VerificationError(f"the stored network does not hold: {error}") from error
 
@@ -160,6 +160,9 @@ def _data(record: Record, data: object, data_dir: str | Path | None) -> Data:
         raise VerificationError(
             f"{loaded.name} is not the data that was certified (its sha256 differs); give the same data."
         )
+    known = TUNED_ON.get(str(claimed.source))
+    if known is not None and known != loaded.sha256:
+        raise VerificationError(f"the certificate calls its data {claimed.source}, but they are not that data set.")
     if given:  # other names for the same numbers are fine: the hash decides
         return replace(loaded, name=claimed.name, source=claimed.source)
     return loaded

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,13 @@ def record_of(claims: Mapping[str, Any]) -> Record:
     """The record that these claims are the JSON of; a VerificationError where they are no whole certificate."""
     try:
         record = _record(_Fields(claims))
+        _refuse_other_fields(claims, record)
     except VerificationError:
         raise
     except TrueriskError as error:
         raise VerificationError(str(error)) from error
-    _refuse_other_fields(claims, record)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise VerificationError("certificate.json holds values that no method writes.") from error
     return record
 
 
@@ -63,7 +66,9 @@ def settings_from(claims: Mapping[str, Any]) -> Settings:
 def _claims(path: Path) -> dict[str, Any]:
     """The file as JSON that has one reading, of this format."""
     try:
-        claims = json.loads(path.read_bytes(), object_pairs_hook=_object, parse_constant=_constant)
+        text = path.read_bytes().decode()  # UTF-8, as other programs read it
+        claims = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        _refuse_unwritable(claims)
     except (ValueError, RecursionError) as error:
         raise VerificationError(f"{path} is not JSON that has one reading ({error}).") from error
     if not isinstance(claims, dict) or type(claims.get("format")) is not int:
@@ -191,6 +196,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if any(isinstance(value, float) and not math.isfinite(value) for value in found.values()):
         raise ValueError("a number is too large")
     return found
+
+
+def _refuse_unwritable(value: Any) -> None:
+    """Refuse text that can't be shown as it is: control characters steer a terminal, half characters have no bytes."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            _refuse_unwritable(name)
+            _refuse_unwritable(each)
+    elif isinstance(value, list):
+        for each in value:
+            _refuse_unwritable(each)
+    elif isinstance(value, str) and any(unicodedata.category(each) in ("Cc", "Cs") for each in value):
+        raise ValueError("a text has characters that can't be shown")
 
 
 def _constant(text: str) -> Any:

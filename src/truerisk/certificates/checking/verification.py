@@ -60,6 +60,8 @@ def verify(
     ``retrain=True`` trains what was trained again from its seed (``fit``: with your own function). ``seed`` makes the
     draws of this verification repeatable; by default nobody can know them beforehand.
     """
+    if not isinstance(folder, str | Path):
+        raise TrueriskError("give the folder that certify wrote, as a path.")
     case = open_case(Path(folder), data, model, data_dir)
     draws = secrets.randbits(63) if seed is None else seed
     check_seed(draws)

@@ -71,7 +71,7 @@ class Method(ABC):
     needs_unlabelled: ClassVar[bool] = False
     is_floor: ClassVar[bool] = False  # the hold-out baseline of all others
     usual_prior: ClassVar[Prior] = Prior("split:0.5")
-    advice: ClassVar[str] = "More data, a smaller network or --prior split:0.5 would help."  # where it says nothing
+    advice: ClassVar[str] = ""  # for certificates that say nothing; "": the usual one
 
     def __post_init__(self) -> None:
         settle(self)
@@ -192,6 +192,14 @@ class Method(ABC):
             return "Training", f"{settings.prior}: {how_trained(settings)}, on its own examples only"
         return "Training", "no examples were set aside; all of them certify"
 
+    def advise(self, settings: Settings) -> str:
+        """What would make a bound smaller that says nothing."""
+        if self.advice:
+            return self.advice
+        more = ["more data", "a smaller network"] + ([] if settings.prior.fraction else ["--prior split:0.5"])
+        text = f"{', '.join(more[:-1])} or {more[-1]} would help."
+        return f"{text[0].upper()}{text[1:]}"
+
     def disguise(self, derivation: Derivation) -> str:
         """A warning where a posterior stayed so near its prior that the bound is a hold-out bound; else nothing."""
         return DISGUISE if derivation.kl is not None and derivation.kl.kl < 1 else ""
@@ -224,5 +232,7 @@ def how_trained(settings: Settings) -> str:
     """How the network was trained that saw its own examples only."""
     if settings.own_training:
         return "trained by the user's own function"
-    plan = settings.plans["prior"]
+    plan = settings.plans.get("prior")
+    if plan is None:
+        return "trained"
     return f"trained for {several(plan.epochs, 'epoch')} with {plan.optimizer}, learning rate {plan.lr:g}"

@@ -80,6 +80,15 @@ class Disagreement(Method):
     )
 
     surrogate: Method = option(HoldOut(), "Method of disagreement's certified network.", shown=HoldOut.name)
+    spelled: tuple[str, ...] = ()  # options of the surrogate that were named, be it with their usual values
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.surrogate, Method) or self.surrogate.needs_weights:
+            raise TrueriskError(
+                f"the surrogate is {self.surrogate!r}, but must be a method that trains its own network, as HoldOut() "
+                "does."
+            )
 
     # ---- its options are the surrogate's as well ---------------------------------------------------------------------
 
@@ -87,17 +96,17 @@ class Disagreement(Method):
     def of(cls, options: Mapping[str, Any]) -> Method:
         kind = _surrogate(options)
         rest = {name: value for name, value in options.items() if name != SURROGATE}
-        return cls(kind.of(rest))
+        return cls(kind.of(rest), tuple(sorted(rest)))
 
     @classmethod
     def takes(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         return super().takes(options) | _surrogate(options).takes(options)
 
     def options(self) -> dict[str, Any]:
-        """The surrogate's name, and those of its options that are not the usual ones."""
-        usual = type(self.surrogate)().options()
-        own = {name: value for name, value in self.surrogate.options().items() if value != usual[name]}
-        return {SURROGATE: self.surrogate.name, **own}
+        """The surrogate's name, and those of its options that were named or are not the usual ones."""
+        usual, own = type(self.surrogate)().options(), self.surrogate.options()
+        named = {name: own[name] for name in own if name in self.spelled or own[name] != usual[name]}
+        return {SURROGATE: self.surrogate.name, **named}
 
     def resolve(self, network: Callable[[], nn.Module]) -> Method:
         return replace(self, surrogate=self.surrogate.resolve(network))
@@ -248,7 +257,7 @@ def _surrogate(options: Mapping[str, Any]) -> type[Method]:
 
     name = options.get(SURROGATE, HoldOut.name)
     possible = {each.name: each for each in METHODS.values() if not each.needs_weights}
-    if name not in possible:
+    if not isinstance(name, str) or name not in possible:
         raise TrueriskError(f"the surrogate is {name!r}, but must be one of {', '.join(possible)}.")
     return possible[name]
 

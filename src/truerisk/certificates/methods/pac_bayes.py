@@ -21,6 +21,7 @@ from truerisk.certificates.record import Derivation, Part, Record
 from truerisk.certificates.schema import option
 from truerisk.certificates.tale import Quantity, Table, Tale, upper
 from truerisk.errors import TrueriskError
+from truerisk.words import several
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,10 +77,10 @@ class Posterior(Method):
         kind, _, layers = self.scales.partition(":")
         if kind == FIXED and not layers:
             return 0
-        if kind != GRID or not layers.isdecimal() or not 1 <= int(layers) <= MOST_LAYERS:
+        if kind != GRID or not layers.isdecimal() or len(layers) > 3 or not 1 <= int(layers) <= MOST_LAYERS:
             raise TrueriskError(
-                f"scales is {self.scales!r}, but must be {FIXED}, {GRID} or {GRID}:K with K from 1 to {MOST_LAYERS} "
-                "groups of layers (the others are tied)."
+                f"scales is {self.scales[:40]!r}, but must be {FIXED}, {GRID} or {GRID}:K with K from 1 to "
+                f"{MOST_LAYERS} groups of layers (the others are tied)."
             )
         return int(layers)
 
@@ -88,9 +89,13 @@ class Posterior(Method):
         kind, _, layers = self.scales.partition(":")
         if kind != GRID:
             return self
+        from truerisk.certificates.workshop.priors import freeze_all_but_last
         from truerisk.pacbayes import layer_groups
 
-        most = len(layer_groups(network()))
+        module = network()
+        if self.only_last:
+            freeze_all_but_last(module)
+        most = len(layer_groups(module))
         if layers.isdecimal() and int(layers) > most:
             raise TrueriskError(
                 f"the network has {most} groups of layers for the grid of prior scales; give grid:{most}."
@@ -217,8 +222,12 @@ def prior_trusted(settings: Settings) -> list[str]:
 
 def prior_told(settings: Settings) -> tuple[str, str]:
     """What the prior is a Gaussian around, and how wide."""
-    std = settings.prior_std
+    std, method = settings.prior_std, settings.method
     width = "width chosen on its own examples" if std is None else f"width {std:g}/√fan-in"
+    if isinstance(method, Posterior) and method.layers:
+        width = f"widths of {several(method.layers, 'group')} of layers chosen on a grid around {std:g}/√fan-in"
+    if method.only_last:
+        width += "; only the last layer is random, all others are fixed"
     if settings.prior.fraction:
         centre = f"a network {how_trained(settings)}, on the prior's examples only"
     else:
@@ -230,9 +239,9 @@ def _forms(found: Derivation) -> Table:
     """The certificate's own form first, then the looser ones."""
     about = (
         "All of these hold on the same event, so showing them costs no delta. The others follow from the kl form by "
-        "inequalities that always hold and that make it looser. That is why the kl form is the certificate."
+        "inequalities that always hold and that make it looser. That is why the kl form is the one that is used."
     )
-    forms = {"kl (the certificate)": found.risk_bound, **found.detail(Forms).other_forms}
+    forms = {"kl": found.risk_bound, **found.detail(Forms).other_forms}
     rows: tuple[tuple[str | Quantity, ...], ...] = tuple((name, upper(value)) for name, value in forms.items())
-    notes = tuple("says nothing" if value >= 1 else "" for value in forms.values())
+    notes = ("the one that is used", *("says nothing" if value >= 1 else "" for value in [*forms.values()][1:]))
     return Table("The same bound in other forms", about, ("Form", "Risk is at most"), rows, notes)
