@@ -18,7 +18,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# The statistical tests that take minutes: how often do certificates fail?
+# Tests that take minutes: how often do certificates fail, what survives when processes are killed, MNIST.
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 

@@ -136,35 +136,55 @@ def test_help_needs_no_torch(tmp_path):
     assert all(f"--{flag.name.replace('_', '-')}" in done.stdout for m in METHODS.values() for flag in flags(m))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--method", "magic"], "there is no method 'magic'"),
-        (["--method", "progressive", "--blocks", "0"], "blocks is 0, but must be at least 1 and at most 99"),
-        (["--method", "all", "--blocks", "0"], "blocks is 0"),
-        (["--blocks", "3"], "the method pac-bayes-kl takes no option blocks"),
-        (["--prior", "half"], "the prior is 'half', but must be zero, init or split:FRACTION"),
-        (["--method", "hold-out", "--prior", "init"], "needs examples to train on first"),
-        (["--method", "disagreement", "--surrogate", "magic"], "the surrogate is 'magic'"),
-        (["--scales", "grid"], "for data-free priors"),
-        (["--prior", "init", "--scales", "grid:9"], "grid:K with K from 1 to 8"),
-        (["--delta", "2"], "delta is 2.0"),
-        (["--tried", "0"], "tried is 0"),
-        (["--seed", "-1"], "seed is -1, but must be at least 0"),
-        (["--for", "magic"], "predictor is 'magic', but must be stochastic, single-draw or deterministic"),
-        (["--device", "abacus"], "device is 'abacus'"),
-        (["--objective", "magic"], "objective is 'magic'"),
-        (["--prior-std", "0"], "prior_std is 0"),
-        (["--fresh", "a.npz", "--data", "b.npz"], "not both"),
-        (["--trained-on", "a.npz"], "give fresh data too"),
-        (["--threads", "0"], "threads is 0"),
-    ],
-)
-def test_bad_options_are_told_before_torch_is_loaded(arguments, told, tmp_path):
-    done = without_torch(command("certify", *arguments), tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
-    assert done.stderr.count("\n") == 1
+REFUSED = [
+    (["--method", "magic"], "there is no method 'magic'"),
+    (["--method", "progressive", "--blocks", "0"], "blocks is 0, but must be at least 1 and at most 99"),
+    (["--method", "all", "--blocks", "0"], "blocks is 0"),
+    (["--blocks", "3"], "the method pac-bayes-kl takes no option blocks"),
+    (["--prior", "half"], "the prior is 'half', but must be zero, init or split:FRACTION"),
+    (["--method", "hold-out", "--prior", "init"], "needs examples to train on first"),
+    (["--method", "disagreement", "--surrogate", "magic"], "the surrogate is 'magic'"),
+    (["--scales", "grid"], "for data-free priors"),
+    (["--prior", "init", "--scales", "grid:9"], "grid:K with K from 1 to 8"),
+    (["--delta", "2"], "delta is 2.0"),
+    (["--tried", "0"], "tried is 0"),
+    (["--seed", "-1"], "seed is -1, but must be at least 0"),
+    (["--for", "magic"], "predictor is 'magic', but must be stochastic, single-draw or deterministic"),
+    (["--device", "abacus"], "device is 'abacus'"),
+    (["--objective", "magic"], "objective is 'magic'"),
+    (["--prior-std", "0"], "prior_std is 0"),
+    (["--fresh", "a.npz", "--data", "b.npz"], "not both"),
+    (["--trained-on", "a.npz"], "give fresh data too"),
+    (["--threads", "0"], "threads is 0"),
+]
+
+ALL_REFUSED = """
+import contextlib, io, json
+from truerisk.cli import main
+told = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv, out, err = ["truerisk", "certify", *arguments], io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code
+    told.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(told))
+"""
+
+
+def test_bad_options_are_told_before_torch_is_loaded(tmp_path):
+    asked = json.dumps([arguments for arguments, _ in REFUSED])
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED + ALL_REFUSED, asked], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    for (arguments, told), (code, out, err) in zip(REFUSED, json.loads(done.stdout), strict=True):
+        assert (code, out) == (2, ""), arguments
+        assert told in err, arguments
+        assert err.count("\n") == 1, arguments
     assert list(tmp_path.iterdir()) == []
 
 

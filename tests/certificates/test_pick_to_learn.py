@@ -159,6 +159,7 @@ def box_risk(points: np.ndarray) -> tuple[float, int]:
     return 1 - float(np.prod(high - low)), len(picks)
 
 
+@pytest.mark.long
 def test_coverage_on_a_known_distribution():
     """1000 boxes learnt from 30 points each, at delta 0.2: the true risk is known exactly.
 

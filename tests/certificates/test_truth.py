@@ -147,6 +147,7 @@ def test_fit_gets_the_priors_examples_only_and_a_fresh_network(noise, memorizer)
     assert any("training function" in line for line in cert.assumptions)
 
 
+@pytest.mark.long
 def test_coverage_on_a_known_distribution():
     """Two Gaussian blobs with 20 % label noise: the true risk of any predictor is computable.
 

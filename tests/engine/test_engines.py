@@ -184,6 +184,7 @@ def test_a_task_may_run_an_experiment(toy, tmp_path):
     assert len(lab.run(toy(tasks=1, extra=extra), engine="inline", out=tmp_path / "out").rows) == 1
 
 
+@pytest.mark.long
 def test_a_local_worker_that_is_killed_is_replaced(toy, tmp_path):
     """One task kills its own process the first time it runs; all results are there in the end."""
     kills = """
@@ -200,6 +201,7 @@ def test_a_local_worker_that_is_killed_is_replaced(toy, tmp_path):
     assert [row["drawn"] for row in inline.rows] == [row["drawn"] for row in result.rows]
 
 
+@pytest.mark.long
 def test_a_task_that_always_kills_its_process_is_blamed_alone(toy, tmp_path):
     kills = 'import signal\nif setting["number"] == 2:\n    os.kill(os.getpid(), signal.SIGKILL)'
     result = lab.run(toy(tasks=5, sleep=0.05, extra=kills), engine="local", out=tmp_path / "out", workers=2)
@@ -218,6 +220,7 @@ def test_dask_equals_inline_bit_for_bit(cluster, tmp_path):
     assert all(worker.poll() is None for worker in cluster.workers)
 
 
+@pytest.mark.long
 def test_a_dask_worker_is_killed(cluster, toy, tmp_path):
     path, pids = toy(tasks=12, sleep=0.3), {worker.pid for worker in cluster.workers}
     code = "import sys; from truerisk import lab; r = lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3]);"
@@ -237,6 +240,7 @@ def test_a_dask_worker_is_killed(cluster, toy, tmp_path):
     assert len(inline.rows) == 12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["inline", "local", "dask"])
 def test_the_driver_is_killed(request, toy, tmp_path, engine):
     """``kill -9`` in the middle; the second run does what is missing and nothing else."""
@@ -330,6 +334,7 @@ def test_bad_engines_are_one_sentence(monkeypatch, toy, tmp_path, engine, worker
         lab.run(toy(), engine=engine, out=tmp_path, workers=workers)
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_killed_is_told_in_one_sentence(cluster, toy, tmp_path):
     code = "import sys; from truerisk import lab; lab.run(sys.argv[1], engine=sys.argv[2], out=sys.argv[3])"
     command = [sys.executable, "-c", code, toy(tasks=12, sleep=0.5), cluster.address, str(tmp_path / "out")]

@@ -228,6 +228,7 @@ def tables(patterns, bases) -> list[dict[str, float]]:
     return [measured(number, patterns, bases, names) for number in range(FIRST)]
 
 
+@pytest.mark.long
 def test_no_two_measures_are_the_same_in_disguise(tables, patterns, bases):
     """Each two order some pair of networks differently, and some pair alike.
 

@@ -191,6 +191,7 @@ def test_upper_is_above_the_risk_and_shrinks_with_delta():
         assert estimate.risk < estimate.upper(0.5) < estimate.upper(0.01) <= 1.0
 
 
+@pytest.mark.long
 def test_upper_covers_the_true_risk():
     """200 repetitions at delta = 0.2: at most 40 misses are expected, 71 or more have probability 2e-07 at worst."""
     q, X, y = problem(n=12)

@@ -111,6 +111,7 @@ def directions(module, symmetry):
         yield torch.cat([(moved / weight).abs().log().flatten() for moved, weight in pairs])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ZOO)
 def test_the_rank_says_the_same(name):
     """Nothing is missing and nothing counted twice.

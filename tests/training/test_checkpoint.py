@@ -134,6 +134,7 @@ CHILD = """
 """
 
 
+@pytest.mark.long
 def test_a_real_kill_at_any_moment(tmp_path):
     """The child is killed with SIGKILL while it trains and writes a checkpoint after every epoch."""
     path, plan = tmp_path / "c.pt", Plan(epochs=200, batch_size=8, lr=0.02, schedule="cosine", seed=7)
