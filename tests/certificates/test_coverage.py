@@ -106,10 +106,11 @@ def certified_risk(cert: truerisk.Certificate) -> float:
 @pytest.fixture
 def light(monkeypatch):
     """Leave out what costs time and is tested elsewhere: structure checks, rescaling, most Monte Carlo draws."""
-    for place in ("trainer", "entry"):
-        monkeypatch.setattr(f"truerisk.certificates.{place}.check_network", lambda module, X, classes: module.eval())
-    for place in ("pac_bayes", "recursive"):
-        monkeypatch.setattr(f"truerisk.certificates.methods.{place}.best_log_scales", lambda *_: None)
+    for place in ("trainer", "material"):
+        place = f"truerisk.certificates.workshop.{place}.check_network"
+        monkeypatch.setattr(place, lambda module, X, classes: module.eval())
+    for place in ("gaussians", "chain"):
+        monkeypatch.setattr(f"truerisk.certificates.workshop.{place}.followed", lambda *_: None)
     monkeypatch.setattr("truerisk.pacbayes.monte_carlo.TRIALS", 3000)
 
 
