@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from truerisk.errors import TrueriskError
 
@@ -38,15 +38,6 @@ class Plan:
     nesterov: bool = False
     label_smoothing: float = 0.0
     augment: str = ""
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Plan:
-        """The inverse of ``record``; every value must have the type it was written with."""
-        plain, optional = asdict(cls()), {"target_loss": (float, type(None))}
-        wrong = [n for n, v in record.items() if n not in plain or type(v) not in optional.get(n, (type(plain[n]),))]
-        if wrong:
-            raise TrueriskError(f"the training plan has no readable {', '.join(map(str, wrong))[:100]}.")
-        return cls(**record)
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("batch_size", 1), ("step_every", 1)):

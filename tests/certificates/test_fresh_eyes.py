@@ -106,11 +106,13 @@ def test_a_fraction_that_sets_no_row_aside_is_refused(shades, method):
 
 def test_a_disagreement_certificate_that_names_a_default(shades, unlabelled, target, tmp_path):
     """Before, options were stored as the user gave them, in the same format 3: these honest folders were confirmed."""
-    cert = truerisk.certify(
-        target, shades, method="disagreement", unlabelled=unlabelled, epochs=1, options={"surrogate": "progressive"}
-    )
+    options = {"surrogate": "progressive"}
+    cert = truerisk.certify(target, shades, method="disagreement", unlabelled=unlabelled, epochs=1, options=options)
     folder = edited(cert, tmp_path, lambda r: r["settings"]["options"].update(blocks=5))
-    truerisk.verify(folder, data=shades, model=target)
+    assert truerisk.verify(folder, data=shades, model=target).claimed == cert.risk_bound
+    named = Disagreement.of(options | {"blocks": 5})
+    assert named.options() == options | {"blocks": 5}
+    assert Disagreement.of(options).options() == options
 
 
 # ---- hostile certificates ------------------------------------------------------------------------------------------
@@ -170,12 +172,11 @@ def test_half_a_character_in_a_name(made, shades, tmp_path):
 
 
 def test_a_certificate_without_its_training_plans(made, shades, tmp_path):
+    """How it was trained is then unknown, and the page says no more than that it was."""
     folder = edited(made["split"], tmp_path, lambda r: r["settings"].update(plans={}))
-    try:
-        truerisk.verify(folder, data=shades)
-    except VerificationError:
-        return
-    tell(read_record(folder))
+    told = dict(tell(read_record(folder)).facts)["Prior"]
+    assert "a network trained, on the prior's examples only" in told
+    assert "epoch" not in told
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
@@ -271,7 +272,15 @@ NUMBERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_are_numbers(shades, case):
-    truerisk.certify(MODEL, shades, epochs=1, **NUMBERS[case])
+    """They are taken, and stored as the plain numbers that JSON has."""
+    asked = NUMBERS[case]
+    stored = truerisk.certify(MODEL, shades, epochs=1, **asked).record["settings"]
+    flat = stored | stored["options"] | {"lr": stored["plans"]["prior"]["lr"]}
+    for name, value in (asked | asked.get("options", {})).items():
+        if name in ("prior_std", "lr", "delta", "warmup"):
+            assert (flat[name], type(flat[name])) == (value, float)
+        if name == "tried":
+            assert (flat[name], type(flat[name])) == (2, int)
 
 
 ODD: dict[str, Callable[[Data, nn.Module], Any]] = {
@@ -303,14 +312,15 @@ def test_odd_seeds_of_a_prediction(made, shades, seed):
 
 @pytest.mark.parametrize("scales", ["grid", "grid:2"])
 def test_a_grid_for_the_last_layer_alone(shades, scales):
-    """Either it works or it is refused before anything is trained: certify has nothing to contradict."""
-    options = {"random": "last", "scales": scales}
-    try:
-        truerisk.certify(MODEL, shades, prior="zero", epochs=1, options=options)
-    except VerificationError as error:
-        pytest.fail(str(error))
-    except TrueriskError:
+    """One group of layers is random, so one width is chosen; two are refused before anything is trained."""
+    asked = {"prior": "zero", "epochs": 1, "options": {"random": "last", "scales": scales}}
+    if scales == "grid:2":
+        with pytest.raises(TrueriskError, match="the network has 1 group of layers"):
+            truerisk.certify(MODEL, shades, **asked)
         return
+    cert = truerisk.certify(MODEL, shades, **asked)
+    assert cert.record["settings"]["options"]["scales"] == "grid:1"
+    assert cert.evidence.arrays["scales"]["index"].shape == (1,)
 
 
 IGNORED: dict[str, Any] = {

@@ -154,7 +154,7 @@ import torch, truerisk
 from truerisk.pacbayes import monte_carlo
 monte_carlo.TRIALS = 20_000
 torch.set_num_threads({threads})
-cert = truerisk.certify("mlp:32", "digits", epochs=3)
+cert = truerisk.certify("mlp:32", "digits", epochs=1)
 assert torch.get_num_threads() == {threads}
 print(cert.record["files"], repr(cert.risk_bound), repr(cert.kl), cert.record["counts"])
 """

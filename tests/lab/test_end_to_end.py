@@ -10,6 +10,8 @@ from truerisk import lab
 from truerisk.cli import lab as lab_command
 from truerisk.lab import names
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def runs(runs_folder):

@@ -76,6 +76,12 @@ def compared() -> dict[str, Any]:
 
 
 @pytest.fixture
+def chain() -> dict[str, Any]:
+    """A page with a table of five columns."""
+    return claims("recursive", sentence="With 95 % confidence, this network is wrong on at most 94.9 %.")
+
+
+@pytest.fixture
 def hold_out() -> dict[str, Any]:
     return claims(
         "hold-out",

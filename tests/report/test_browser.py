@@ -8,7 +8,7 @@ from truerisk.report import write_report
 VISIBLE = "[...document.querySelectorAll('.plot svg')].filter(s => s.getClientRects().length)"
 
 
-@pytest.mark.parametrize("kind", ["pac_bayes", "hold_out"])
+@pytest.mark.parametrize("kind", ["pac_bayes", "hold_out", "chain"])
 def test_page(browser, tmp_path, request, kind):
     record = request.getfixturevalue(kind)
     record["data"]["name"] = "a" * 200  # no place to break a line

@@ -37,7 +37,7 @@ def choose(request: Request, material: Material) -> list[Settings]:
     return chosen
 
 
-def settle(request: Request, material: Material, method: Method, prior: Prior) -> Settings:
+def settings_for(request: Request, material: Material, method: Method, prior: Prior) -> Settings:
     """All choices with their defaults filled in, refused here if they can't work."""
     data, arch, came = material.data, material.arch, prior.trained
     method = method.resolve(arch.template)
@@ -82,7 +82,7 @@ def _training(request: Request, material: Material, prior: Prior) -> dict[str, A
 def _one(request: Request, material: Material, method: Method) -> Settings:
     """The one method that was asked for: what is wrong with it is told."""
     if request.fresh is not None:
-        return settle(request, material, method, NOTHING_TRAINED)
+        return settings_for(request, material, method, NOTHING_TRAINED)
     if not request.suits(method, material.trained):
         if material.trained and not method.takes_weights:
             raise TrueriskError(
@@ -90,7 +90,7 @@ def _one(request: Request, material: Material, method: Method) -> Settings:
             )
         needed = "trained weights (--weights)" + (" and --unlabelled inputs" if method.needs_unlabelled else "")
         raise TrueriskError(f"the method {method.name} is for a network that came trained: give {needed}.")
-    return settle(request, material, method, request.asked_prior or method.usual_prior)
+    return settings_for(request, material, method, request.asked_prior or method.usual_prior)
 
 
 def _applicable(request: Request, material: Material, candidates: list[Method]) -> list[Settings]:
@@ -102,7 +102,7 @@ def _applicable(request: Request, material: Material, candidates: list[Method]) 
         priors = [asked, method.usual_prior] if material.trained else [asked or method.usual_prior]
         for prior in filter(None, priors):
             try:
-                chosen.append(settle(request, material, method, prior))
+                chosen.append(settings_for(request, material, method, prior))
                 break
             except TrueriskError as error:
                 refusals.append(error)

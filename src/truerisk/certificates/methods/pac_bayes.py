@@ -98,7 +98,7 @@ class Posterior(Method):
         most = len(layer_groups(module))
         if layers.isdecimal() and int(layers) > most:
             raise TrueriskError(
-                f"the network has {most} groups of layers for the grid of prior scales; give grid:{most}."
+                f"the network has {several(most, 'group')} of layers for the grid of prior scales; give grid:{most}."
             )
         return replace(self, scales=f"{GRID}:{layers or most}")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from truerisk import words
-from truerisk.certificates.choose import settle
+from truerisk.certificates.choose import settings_for
 from truerisk.certificates.draws import NOTHING_SAID
 from truerisk.certificates.methods import BASELINE
 from truerisk.certificates.prior import Prior
@@ -199,7 +199,7 @@ def _entrants(
 
     def entrant(lr: float | None) -> Entrant:
         request = Request(method=BASELINE(), prior=str(prior), seed=seed, lr=lr, **given)
-        return Entrant(arch, settle(request, material, BASELINE(), prior))
+        return Entrant(arch, settings_for(request, material, BASELINE(), prior))
 
     if lrs is None:
         own = entrant(None).settings.plans["prior"].lr
