@@ -160,6 +160,7 @@ print(cert.record["files"], repr(cert.risk_bound), repr(cert.kl), cert.record["c
 """
 
 
+@pytest.mark.long
 def test_the_threads_of_the_machine_change_nothing():
     """The same seed gives the same certificate, to the last digit."""
     told = set()
