@@ -79,6 +79,24 @@ def seen_percent(value: float) -> str:
     return _percent(value, ROUND_HALF_UP) if value else "0 %"
 
 
+def bound_points(value: float) -> str:
+    """An upper end of a difference of two rates, in percentage points, rounded up.
+
+    >>> bound_points(0.03012), bound_points(0.05)
+    ('3.1 points', '5.0 points')
+    """
+    return f"{_to_step(_times_100(value), Decimal('0.1'), ROUND_CEILING):f} points"
+
+
+def lower_points(value: float) -> str:
+    """A lower end of a difference of two rates, in percentage points, rounded down.
+
+    >>> lower_points(0.83199)
+    '83.1 points'
+    """
+    return f"{_to_step(_times_100(value), Decimal('0.1'), ROUND_FLOOR):f} points"
+
+
 def magnitude(value: float, log: float | None = None) -> str:
     """An upper end of any size to four significant digits, rounded up.
 

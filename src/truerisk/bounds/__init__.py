@@ -1,4 +1,4 @@
-"""Bounds as plain float mathematics: numbers in, an upper bound on a risk out.
+"""Bounds as plain float mathematics: numbers in, an upper bound on a risk out (``_lower``: a lower one).
 
 Nothing here knows of networks, files or torch. One file per family: `kl` (the divergence of two coins and
 its inverse), `pac_bayes` (Gibbs predictors), `split_kl` (losses with several values, recursive PAC-Bayes),
@@ -12,13 +12,18 @@ Results are rounded outward, so that a certificate stays true in floating point.
 
 from truerisk.bounds.compression import compression_with_errors, pick_to_learn
 from truerisk.bounds.covering import SpectralLayer, bartlett_2017
-from truerisk.bounds.description import description_length
-from truerisk.bounds.disagreement import disagreement
-from truerisk.bounds.disintegrated import single_draw
-from truerisk.bounds.holdout import clopper_pearson, clopper_pearson_unequal, hoeffding_holdout
-from truerisk.bounds.kl import kl_bernoulli, kl_inverse
+from truerisk.bounds.description import description_length, description_length_lower
+from truerisk.bounds.disagreement import disagreement, disagreement_lower
+from truerisk.bounds.disintegrated import single_draw, single_draw_lower
+from truerisk.bounds.holdout import (
+    clopper_pearson,
+    clopper_pearson_lower,
+    clopper_pearson_unequal,
+    hoeffding_holdout,
+)
+from truerisk.bounds.kl import kl_bernoulli, kl_inverse, kl_inverse_lower
 from truerisk.bounds.margin import MarginBound, gridded_bound, homogeneous_bound, ramp_loss
-from truerisk.bounds.monte_carlo import chernoff_upper, grouped_upper
+from truerisk.bounds.monte_carlo import chernoff_lower, chernoff_upper, grouped_lower, grouped_upper
 from truerisk.bounds.pac_bayes import (
     CATONI_GRID,
     catoni,
@@ -27,12 +32,13 @@ from truerisk.bounds.pac_bayes import (
     lambda_form,
     mcallester,
     pac_bayes_kl,
+    pac_bayes_kl_lower,
     quadratic,
     thiemann,
 )
 from truerisk.bounds.peeling import golowich_frobenius, golowich_rows, gonon_paths, neyshabur_2015
 from truerisk.bounds.perturbation import neyshabur_2018
-from truerisk.bounds.progressive import progressive, progressive_t
+from truerisk.bounds.progressive import progressive, progressive_lower, progressive_t
 from truerisk.bounds.projection import ProjectedLayer, arora_2018, projections
 from truerisk.bounds.rademacher import log_chained, massart, rademacher_bound
 from truerisk.bounds.radii import radii_below, radius_above, radius_price
@@ -50,23 +56,29 @@ __all__ = [
     "bartlett_2017",
     "catoni",
     "catoni_grid",
+    "chernoff_lower",
     "chernoff_upper",
     "clopper_pearson",
+    "clopper_pearson_lower",
     "clopper_pearson_unequal",
     "compression_with_errors",
     "confidence_term",
     "description_length",
+    "description_length_lower",
     "disagreement",
+    "disagreement_lower",
     "finite_class",
     "golowich_frobenius",
     "golowich_rows",
     "gonon_paths",
     "gridded_bound",
+    "grouped_lower",
     "grouped_upper",
     "hoeffding_holdout",
     "homogeneous_bound",
     "kl_bernoulli",
     "kl_inverse",
+    "kl_inverse_lower",
     "lambda_form",
     "log_answers",
     "log_chained",
@@ -76,8 +88,10 @@ __all__ = [
     "neyshabur_2018",
     "neyshabur_2019",
     "pac_bayes_kl",
+    "pac_bayes_kl_lower",
     "pick_to_learn",
     "progressive",
+    "progressive_lower",
     "progressive_t",
     "projections",
     "quadratic",
@@ -88,6 +102,7 @@ __all__ = [
     "ramp_loss",
     "recursive_step",
     "single_draw",
+    "single_draw_lower",
     "split_kl",
     "thiemann",
     "vc_bound",

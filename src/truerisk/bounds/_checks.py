@@ -30,6 +30,20 @@ def outward(value: float) -> float:
     return value * OUTWARD
 
 
+def complement(value: float) -> float:
+    """Return 1 - value for a value in [0, 1], rounded upward by at most two floats and never above 1."""
+    return min(1.0, math.nextafter(1.0 - value, 2.0))
+
+
+def mirrored(upper: float) -> float:
+    """Return 1 - upper, rounded downward: the lower end for a rate whose complement is at most `upper`.
+
+    >>> mirrored(1.0), mirrored(0.25) < 0.75
+    (0.0, True)
+    """
+    return max(0.0, math.nextafter(1.0 - upper, -1.0))
+
+
 def as_float(value: Number, name: str) -> float:
     """Turn one number into a ``float``; refuse NaN and whatever isn't a single number."""
     try:

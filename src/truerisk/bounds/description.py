@@ -6,7 +6,7 @@ another (prefix-free), so that the numbers 2^-bits add up to at most 1 over all 
 
 import math
 
-from truerisk.bounds._checks import Count, Number, as_float, check_delta, check_errors, outward
+from truerisk.bounds._checks import Count, Number, as_float, check_delta, check_errors, mirrored, outward
 from truerisk.bounds._tails import tail_inverse
 from truerisk.errors import TrueriskError
 
@@ -37,3 +37,16 @@ def description_length(errors: Count, n: Count, bits: Number, delta: Number) -> 
     if length < 0.0:
         raise TrueriskError(f"bits must be at least 0, got {length}: pass the length of the code word in bits.")
     return tail_inverse(errors, n, outward(length * math.log(2.0) - math.log(check_delta(delta))))
+
+
+def description_length_lower(errors: Count, n: Count, bits: Number, delta: Number) -> float:
+    """Return the p at which at least `errors` errors among `n` have probability delta 2^-bits: the other end.
+
+    The other tail of every predictor with a code, with a delta of its own: 1 minus `description_length` for the
+    right answers. `errors` must not hold ties that the network may break in favor of the label.
+
+    >>> round(description_length_lower(100, 100, 0, 0.05), 6)  # 0.05^(1/100)
+    0.970487
+    """
+    errors, n = check_errors(errors, n)
+    return mirrored(description_length(n - errors, n, bits, delta))

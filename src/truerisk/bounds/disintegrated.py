@@ -7,7 +7,7 @@ of its weights, and the divergence KL(Q, P) is replaced by the log density ratio
 import math
 
 from truerisk.bounds._checks import EPS, Count, Number, as_float, check_count, check_risk, outward
-from truerisk.bounds.kl import kl_inverse
+from truerisk.bounds.kl import kl_inverse, kl_inverse_lower
 from truerisk.bounds.pac_bayes import confidence_term
 from truerisk.errors import TrueriskError
 
@@ -40,15 +40,31 @@ def single_draw(empirical_risk: Number, log_ratio: Number, n: Count, delta: Numb
     >>> single_draw(0.25, -1000.0, 100, 0.05)
     0.25
     """
-    risk = check_risk(empirical_risk)
+    risk, limit = check_risk(empirical_risk), _limit(log_ratio, n, delta)
+    if limit == 0.0:
+        return risk
+    # A risk is a rounded quotient: lift it by what rounding may have taken off. Zero is exact and stays.
+    return kl_inverse(min(1.0, risk * (1.0 + 2 * EPS)), limit)
+
+
+def single_draw_lower(empirical_risk: Number, log_ratio: Number, n: Count, delta: Number) -> float:
+    """Return the smallest p with kl(empirical_risk, p) <= max(0, log_ratio + ln(2 sqrt(n)/delta)) / n.
+
+    The event of `single_draw` limits the divergence on both sides, so both ends hold at once for one delta.
+
+    >>> round(single_draw_lower(1.0, 0.0, 100, 0.05), 6)  # 400^(-1/100)
+    0.941845
+    """
+    risk, limit = check_risk(empirical_risk), _limit(log_ratio, n, delta)
+    return kl_inverse_lower(risk if risk == 1.0 else risk * (1.0 - 2 * EPS), limit)
+
+
+def _limit(log_ratio: Number, n: Count, delta: Number) -> float:
+    """Return max(0, log_ratio + ln(2 sqrt(n)/delta)) / n, rounded outward."""
     ratio = as_float(log_ratio, "log_ratio")
     if ratio == -math.inf:
         raise TrueriskError("log_ratio must not be -inf: weights drawn from the posterior have positive density.")
     n = check_count(n)
     confidence = confidence_term(n, delta)
     # The terms may cancel: what rounding can take off is measured by their sizes, not by their sum.
-    total = ratio + confidence + 4 * EPS * (abs(ratio) + confidence)
-    if total <= 0.0:
-        return risk
-    # A risk is a rounded quotient: lift it by what rounding may have taken off. Zero is exact and stays.
-    return kl_inverse(min(1.0, risk * (1.0 + 2 * EPS)), outward(total / n))
+    return outward(max(0.0, ratio + confidence + 4 * EPS * (abs(ratio) + confidence)) / n)

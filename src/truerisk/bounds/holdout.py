@@ -16,7 +16,7 @@ from fractions import Fraction
 from scipy.special import betaincc
 
 from truerisk.bounds._bisection import bisect_outward
-from truerisk.bounds._checks import Count, Number, check_delta, check_errors, outward
+from truerisk.bounds._checks import Count, Number, check_delta, check_errors, mirrored, outward
 
 # Relative error allowed for in the tail probability. The tests find less than 1e-12 up to n = 60,000; the
 # reserve makes the bound larger by about 1e-9 standard deviations.
@@ -43,6 +43,24 @@ def clopper_pearson(errors: Count, n: Count, delta: Number) -> float:
     if errors == n:
         return 1.0
     return bisect_outward(0.0, 1.0, lambda p: betaincc(errors + 1, n - errors, p) <= target)
+
+
+def clopper_pearson_lower(errors: Count, n: Count, delta: Number) -> float:
+    """Return the p at which at least `errors` errors among `n` have probability `delta`: the other end.
+
+    With probability at least 1 - delta the true risk is at least the result. Counting right answers instead of
+    errors swaps the two ends, P(Binomial(n, p) >= k) = P(Binomial(n, 1-p) <= n-k), so it is 1 minus the upper
+    end for n - errors, rounded downward. Both ends together need a delta each. No errors give 0.
+
+    `errors` must not hold ties that the predictor may break in favor of the label.
+
+    >>> round(clopper_pearson_lower(100, 100, 0.05), 6)  # 0.05^(1/100)
+    0.970487
+    >>> clopper_pearson_lower(0, 7, 0.05)
+    0.0
+    """
+    errors, n = check_errors(errors, n)
+    return mirrored(clopper_pearson(n - errors, n, delta))
 
 
 def clopper_pearson_unequal(errors: Count, n: Count, delta: Number) -> float:

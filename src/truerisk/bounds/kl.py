@@ -24,7 +24,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truerisk.bounds._checks import EPS
+from truerisk.bounds._checks import EPS, complement, mirrored
 from truerisk.errors import TrueriskError
 
 FloatArray = NDArray[np.float64]
@@ -130,6 +130,20 @@ def kl_inverse(q: FloatArray | float, c: FloatArray | float) -> FloatArray | flo
     value = np.where(q_array == 0.0, _inverse_at_zero(c_array), _bisect(q_array, c_array))
     value = np.where(c_array == 0.0, q_array, value)
     return float(value) if value.ndim == 0 else value
+
+
+def kl_inverse_lower(q: float, c: float) -> float:
+    """Return the smallest p in [0, q] with kl(q, p) <= c, rounded downward.
+
+    kl(q, p) = kl(1-q, 1-p), so it is 1 minus the upper inverse at 1 - q; both subtractions are rounded outward.
+
+    >>> round(kl_inverse_lower(1.0, 0.03), 9)  # exp(-0.03)
+    0.970445534
+    >>> kl_inverse_lower(0.0, 0.5)
+    0.0
+    """
+    _probabilities(q, "q")
+    return mirrored(kl_inverse(complement(float(q)), c)) if q > 0.0 else 0.0
 
 
 def _inverse_at_zero(c: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from truerisk.bounds._checks import (
     check_risk,
     outward,
 )
-from truerisk.bounds.kl import kl_inverse
+from truerisk.bounds.kl import kl_inverse, kl_inverse_lower
 from truerisk.errors import TrueriskError
 
 
@@ -38,6 +38,19 @@ def chernoff_upper(mean: Number, trials: Count, delta: Number) -> float:
     # A mean is a rounded quotient: lift it by what rounding may have taken off. Zero is exact and stays.
     mean = min(1.0, mean * (1.0 + 2 * EPS))
     return kl_inverse(mean, outward(-math.log(check_delta(delta)) / trials))
+
+
+def chernoff_lower(mean: Number, trials: Count, delta: Number) -> float:
+    """Return the smallest p with kl(mean, p) <= ln(1/delta) / trials: the other tail of `chernoff_upper`.
+
+    >>> round(chernoff_lower(1.0, 100, 0.05), 6)  # 0.05^(1/100)
+    0.970487
+    """
+    mean = check_risk(mean, "mean")
+    trials = check_count(trials, "trials")
+    # A mean is a rounded quotient: lower it by what rounding may have added. One is exact and stays.
+    mean = mean if mean == 1.0 else mean * (1.0 - 2 * EPS)
+    return kl_inverse_lower(mean, outward(-math.log(check_delta(delta)) / trials))
 
 
 def grouped_upper(
@@ -68,6 +81,39 @@ def grouped_upper(
     >>> round(grouped_upper(0, groups=25, size=4, n=100, passes=4, delta=0.05), 6)  # 100 trials
     0.029513
     """
+    total, trials, places, n, passes = _grouped(error_sum, groups, size, n, passes)
+    bound = chernoff_upper(total / (places * passes), trials, delta)
+    # A quotient of 1 needs no lift, and without it the case of single examples stays exactly the plain bound.
+    return bound if places == n else min(1.0, outward(bound * places / n))
+
+
+def grouped_lower(
+    error_sum: Number,
+    groups: Count,
+    size: Count,
+    n: Count,
+    passes: Count,
+    delta: Number,
+) -> float:
+    """Bound the Gibbs empirical risk from below, from draws as in `grouped_upper`.
+
+    The same groups and the other tail: Hoeffding's inequality (2.1) holds for 1 minus each trial as well. Losses
+    must not hold ties that a drawn network may break in favor of the label.
+
+    >>> grouped_lower(0, groups=25, size=4, n=100, passes=4, delta=0.05)
+    0.0
+    >>> round(grouped_lower(100, groups=100, size=1, n=100, passes=1, delta=0.05), 6)  # 0.05^(1/100)
+    0.970487
+    """
+    total, trials, places, n, passes = _grouped(error_sum, groups, size, n, passes)
+    bound = chernoff_lower(total / (places * passes), trials, delta)
+    return bound if places == n else min(1.0, bound * places / n * (1.0 - 8 * EPS))
+
+
+def _grouped(
+    error_sum: Number, groups: Count, size: Count, n: Count, passes: Count
+) -> tuple[float, int, int, int, int]:
+    """(sum of losses, trials, places in the groups of a pass, n, passes), checked."""
     groups = check_count(groups, "groups")
     size = check_count(size, "size")
     n = check_count(n)
@@ -81,6 +127,4 @@ def grouped_upper(
             f"error_sum must lie between 0 and n * passes = {n * passes}, got {total}: "
             "pass the sum of losses over all examples and passes."
         )
-    bound = chernoff_upper(total / (places * passes), groups * passes, delta)
-    # A quotient of 1 needs no lift, and without it the case of single examples stays exactly the plain bound.
-    return bound if places == n else min(1.0, outward(bound * places / n))
+    return total, groups * passes, places, n, passes

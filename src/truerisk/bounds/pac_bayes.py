@@ -35,7 +35,7 @@ from truerisk.bounds._checks import (
     check_risk,
     outward,
 )
-from truerisk.bounds.kl import kl_inverse
+from truerisk.bounds.kl import kl_inverse, kl_inverse_lower
 from truerisk.errors import TrueriskError
 
 LEAST_N = 8
@@ -84,6 +84,21 @@ def pac_bayes_kl(empirical_risk: Number, kl: Number, n: Count, delta: Number, *,
     # A risk is a rounded quotient: lift it by what rounding may have taken off. Zero is exact and stays.
     risk = min(1.0, risk * (1.0 + 2 * EPS))
     return kl_inverse(risk, _divergence_limit(kl, n, delta))
+
+
+def pac_bayes_kl_lower(empirical_risk: Number, kl: Number, n: Count, delta: Number) -> float:
+    """Return the smallest p with kl(empirical_risk, p) <= (KL + ln(2 sqrt(n)/delta)) / n.
+
+    The event of `pac_bayes_kl` limits the divergence on both sides, so both ends hold at once for one delta.
+    `empirical_risk` is exact or a lower end of it.
+
+    >>> round(pac_bayes_kl_lower(1.0, 0.0, 100, 0.05), 6)  # 400^(-1/100)
+    0.941845
+    """
+    risk = check_risk(empirical_risk)
+    # A risk is a rounded quotient: lower it by what rounding may have added. One is exact and stays.
+    risk = risk if risk == 1.0 else risk * (1.0 - 2 * EPS)
+    return kl_inverse_lower(risk, _divergence_limit(kl, n, delta))
 
 
 def mcallester(empirical_risk: Number, kl: Number, n: Count, delta: Number, *, clip: bool = True) -> float:

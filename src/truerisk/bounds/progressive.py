@@ -11,7 +11,17 @@ such as Clopper-Pearson is not valid here: learners that adapt to their own erro
 
 import math
 
-from truerisk.bounds._checks import EPS, Count, Number, as_float, check_count, check_delta, check_errors, check_risk
+from truerisk.bounds._checks import (
+    EPS,
+    Count,
+    Number,
+    as_float,
+    check_count,
+    check_delta,
+    check_errors,
+    check_risk,
+    mirrored,
+)
 from truerisk.bounds.kl import kl_inverse
 from truerisk.bounds.pac_bayes import catoni
 from truerisk.errors import TrueriskError
@@ -47,6 +57,19 @@ def progressive(errors: Count, n: Count, delta: Number, t: Number) -> float:
     if not 0.0 < t < math.inf:
         raise TrueriskError(f"t must be positive and finite, got {t}: take progressive_t of the risk on the prefix.")
     return catoni(errors / n, 0.0, n, delta, beta=t)
+
+
+def progressive_lower(errors: Count, n: Count, delta: Number, t: Number) -> float:
+    """Return 1 minus `progressive` for the right answers: the true risk is at least this.
+
+    The proof holds for 1 - X_i in place of X_i. `t` is one of its own, chosen for the rate of right answers, and the
+    event needs a delta of its own. `errors` must not hold ties that a model may break in favor of the label.
+
+    >>> round(progressive_lower(100, 100, 0.05, t=math.log(2)), 6)  # 1 - 2 (1 - 0.05^(1/100))
+    0.940974
+    """
+    errors, n = check_errors(errors, n)
+    return mirrored(progressive(n - errors, n, delta, t))
 
 
 def progressive_t(expected_risk: Number, n: Count, delta: Number) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from truerisk.atomic import write_atomically
 from truerisk.certificates.methods import METHODS
-from truerisk.certificates.record import Record
+from truerisk.certificates.record import Fit, Record
 from truerisk.certificates.settings import check_seed
 from truerisk.errors import TrueriskError
 
@@ -49,6 +49,17 @@ class Certificate:
     def risk_bound(self) -> float:
         """The true risk is at most this."""
         return self.record.derivation.risk_bound
+
+    @property
+    def risk_lower(self) -> float | None:
+        """The true risk is at least this; None unless both ends were asked for (``two_sided=True``)."""
+        lower = self.record.derivation.lower
+        return None if lower is None else lower.risk
+
+    @property
+    def fit(self) -> Fit | None:
+        """Training error, gap to unseen examples and a diagnosis; None where the training error is not known."""
+        return self.record.fit
 
     @property
     def empirical_risk(self) -> float:

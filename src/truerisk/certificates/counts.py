@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 FLOOR = "floor"  # errors of the network that the hold-out baseline tests
 DRAWS = "draws"  # errors of drawn networks
+TRAINING = "training"  # wrong answers on the examples that the network was trained on
+SURE = ", without ties"  # added to the name of a count that a lower end is made of
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,10 @@ class Counts:
     def __getitem__(self, name: str) -> Count:
         return self.items[name]
 
+    def sure(self, name: str) -> Count:
+        """The errors under ``name`` that are no ties."""
+        return self.items[f"{name}{SURE}"]
+
     def adding(self, items: dict[str, Count], **more: Any) -> Counts:
         """These counts and others."""
         return replace(self, items={**self.items, **items}, **more)
@@ -74,6 +80,23 @@ class Counts:
     def claiming(self, values: dict[str, int]) -> Counts:
         """The same counts with other values."""
         return replace(self, items={name: replace(self.items[name], value=values[name]) for name in self.items})
+
+
+def both_counts(name: str, network: nn.Module, X: np.ndarray, y: np.ndarray, two_sided: bool) -> dict[str, Count]:
+    """Errors of a network under ``name``; for a lower end also those that are no ties, however ties are broken."""
+    from truerisk.nets import count_wrong
+
+    found = count_wrong(network, X, y)
+    counts = {name: Count(found.errors, found.near_ties, len(X))}
+    return counts | ({f"{name}{SURE}": Count(found.sure, found.near_ties, len(X))} if two_sided else {})
+
+
+def wrong_answers(network: nn.Module, X: np.ndarray, y: np.ndarray) -> Count:
+    """Answers of a network that are wrong, ties broken as it breaks them: an observation, not part of a bound."""
+    from truerisk.nets import count_wrong
+
+    found = count_wrong(network, X, y)
+    return Count(found.answered, found.near_ties, len(X))
 
 
 def errors_of(network: nn.Module, X: np.ndarray, y: np.ndarray) -> Count:

@@ -25,6 +25,7 @@ def certify(
     *,
     method: str | Method | None = None,
     predictor: str | None = None,
+    two_sided: bool = False,
     fit: Fit | None = None,
     fresh: object = None,
     trained_on: object = None,
@@ -55,6 +56,8 @@ def certify(
     * ``method``: a name with its ``options``; or an object, such as ``Progressive(blocks=8)`` of
       ``truerisk.certificates.methods``; or "all" for the best of all that apply (delta is split among them).
       ``predictor``: only methods for this kind of predictor, "stochastic", "single-draw" or "deterministic".
+    * ``two_sided=True``: a lower end as well (``cert.risk_lower``). Methods that have none refuse. Where the training
+      examples are known (``trained_on``, or rows of ``data``), ``cert.fit`` bounds how much the network overfits.
     * ``fit(module, dataset)``: your own training, for the prior and for the hold-out floor.
     * ``fresh=data``: certify the module as it is (or with ``weights``, a file or a state dict) on data it never saw.
       ``trained_on`` (indices or data) is checked for overlap.
@@ -86,6 +89,7 @@ def certify(
         seed=seed,
         method=method,
         predictor=predictor,
+        two_sided=two_sided,
         fit=fit,
         fresh=fresh,
         trained_on=trained_on,

@@ -17,6 +17,7 @@ from truerisk.certificates import sentences
 from truerisk.certificates.certificate import Certificate
 from truerisk.certificates.choose import choose
 from truerisk.certificates.counts import FLOOR, Counts
+from truerisk.certificates.diagnosis import diagnose
 from truerisk.certificates.evidence import split_data
 from truerisk.certificates.frozen import Frozen, Seed, freeze, hashes
 from truerisk.certificates.ledger import Entry, paid
@@ -60,7 +61,14 @@ def make(settings: Settings, material: Material, request: Request, work: Path | 
 def conclude(settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> tuple[Counts, Derivation]:
     """What follows from frozen evidence. ``frozen.seed`` makes a predictor; ``seed`` only estimates."""
     counts = settings.method.count(settings, data, frozen, seed)
-    return counts, settings.method.derive(counts, settings.ledger)
+    return counts, derived(settings, counts)
+
+
+def derived(settings: Settings, counts: Counts, ledger: list[Entry] | None = None) -> Derivation:
+    """What follows from counts by arithmetic: the bound, and the lower end where it was asked for."""
+    entries, method = settings.ledger if ledger is None else ledger, settings.method
+    found = method.derive(counts, entries)
+    return replace(found, lower=method.lower_end(counts, entries)) if settings.two_sided else found
 
 
 def seal(settings: Settings, data: Data, frozen: Frozen, counts: Counts, derivation: Derivation) -> Record:
@@ -79,14 +87,14 @@ def seal(settings: Settings, data: Data, frozen: Frozen, counts: Counts, derivat
         derivation=derivation,
         assumptions=tuple(sentences.assumptions(settings, data, counts, derivation)),
         warnings=tuple(sentences.warnings(settings, data, counts, derivation)),
-        sentence=sentences.headline(settings, derivation.risk_bound),
+        sentence=sentences.headline(settings, derivation),
         files=hashes(frozen.files),
         software=software(),
         version=__version__,
+        fit=diagnose(settings, counts, derivation),
     )
 
 
-def after_tries(settings: Settings, counts: Counts, tries: int) -> float:
-    """The bound if ``tries`` seeds, splits or draws had been tried: with every share of delta divided by that."""
-    entries: list[Entry] = [{**entry, "delta": entry["delta"] / tries} for entry in settings.ledger]
-    return settings.method.derive(counts, entries).risk_bound
+def after_tries(settings: Settings, counts: Counts, tries: int) -> Derivation:
+    """What would follow if ``tries`` seeds, splits or draws had been tried: every share of delta is divided by that."""
+    return derived(settings, counts, [{**entry, "delta": entry["delta"] / tries} for entry in settings.ledger])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from truerisk.certificates.settings import Settings
     from truerisk.data import Data
 
-FORMAT = 3
+FORMAT = 4
 WORDS = 2  # version of the wording. Sentences are for people: verify reads none that were worded by another version.
 LOSSES = ("zero-one",)  # what counts as wrong
 D = TypeVar("D")
@@ -29,6 +29,14 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Lower:
+    """The other end: the true risk is at least ``risk``, and the error on the examples that certify ``empirical``."""
+
+    risk: float
+    empirical: float
+
+
+@dataclass(frozen=True)
 class Derivation:
     """What follows from the counts by arithmetic alone. The parts add up to the bound."""
 
@@ -39,6 +47,7 @@ class Derivation:
     kl: RescaledKL | None = None
     draws: DrawPlan | None = None
     details: tuple[Any, ...] = ()  # what only this method has: one frozen dataclass for each of ``Method.details``
+    lower: Lower | None = None  # where both ends were asked for
 
     def detail(self, kind: type[D]) -> D:
         """The detail of this kind."""
@@ -54,6 +63,20 @@ class Floor:
     n: int
     delta: float
     what: str  # was tested
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well the predictor fits what it was trained on, and how much worse it does on unseen examples.
+
+    The gap is the true risk minus the training error; ``gap_lower`` is there where both ends were asked for.
+    """
+
+    training_error: float
+    n: int  # training examples, or answers by draws on them
+    gap_lower: float | None
+    gap_upper: float
+    diagnosis: str
 
 
 @dataclass(frozen=True)
@@ -92,6 +115,7 @@ class Record:
     files: dict[str, str]  # name to sha256
     software: dict[str, str]
     version: str
+    fit: Fit | None = None
     words: int = WORDS
 
     def __getitem__(self, name: str) -> Any:
@@ -120,8 +144,11 @@ class Record:
             "rescaling": None if kl is None else kl.columns(),
             "draws": dump(found.draws),
             "risk_bound": found.risk_bound,
+            "risk_lower": None if found.lower is None else found.lower.risk,
             "empirical_risk": found.empirical_risk,
             "empirical_risk_upper": found.empirical_risk_upper,
+            "empirical_risk_lower": None if found.lower is None else found.lower.empirical,
+            "fit": dump(self.fit),
             **details,
             "breakdown": dump(found.breakdown),
             "assumptions": list(self.assumptions),

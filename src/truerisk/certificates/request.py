@@ -48,6 +48,7 @@ class Request:
     predictor: str | None = option(
         None, f"Kind of predictor: {', '.join(PREDICTORS[:-1])} or {PREDICTORS[-1]}.", shown="", among=PREDICTORS
     )
+    two_sided: bool = option(False, "Bound the risk from below as well.")
     delta: float = option(
         0.05, "Probability with which the certificate may fail.", above=0, below=1, hint="0.05 is usual"
     )
@@ -121,6 +122,8 @@ class Request:
         asked, found = self.asked_prior, self.candidates(self.brings_weights)
         if len(found) == 1 and self.fresh is None:
             found[0].refuse(asked or found[0].usual_prior, given=found[0].needs_weights)
+        if len(found) == 1 and self.two_sided:
+            found[0].both_ends()
 
     @property
     def configurations(self) -> int:

@@ -9,15 +9,19 @@ from truerisk.certificates.draws import sentences as about_draws
 from truerisk.certificates.record import Derivation
 from truerisk.certificates.settings import Settings
 from truerisk.names import FACTORY, MODULE, SAFE_SOURCES
-from truerisk.words import bound_percent, confidence_percent
+from truerisk.words import bound_percent, confidence_percent, lower_percent
 
 if TYPE_CHECKING:
     from truerisk.data import Data
 
 
-def headline(settings: Settings, risk_bound: float) -> str:
+def headline(settings: Settings, found: Derivation) -> str:
     """The certificate in one sentence."""
     sure, who = confidence_percent(settings.delta), settings.method.subject(settings)
+    risk_bound, lower = found.risk_bound, 0.0 if found.lower is None else found.lower.risk
+    if lower > 0:
+        ends = f"between {lower_percent(lower)} and {bound_percent(risk_bound)}"
+        return f"With {sure} confidence, {who} is wrong on {ends} of unseen examples."
     if risk_bound >= 1:
         return f"Vacuous: with {sure} confidence, nothing below 100 % can be certified for {who.rstrip(',')}."
     return f"With {sure} confidence, {who} is wrong on at most {bound_percent(risk_bound)} of unseen examples."

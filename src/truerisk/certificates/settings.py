@@ -47,6 +47,9 @@ class Settings:
     repeats_are_draws: bool = False  # the user's word for rows that equal another one
     repeats: int = within(0, low=0)  # such rows between two sets, or among unlabelled inputs
     row_ids: str = ""  # sha256 of the identities that tell rows apart, if any were given
+    two_sided: bool = False  # a lower end of the risk as well
+    own_errors: int = within(0, low=0)  # wrong answers of a network that came trained on its training set, your word
+    own_rows: int = within(0, low=0)  # examples of that set; 0: it was not given
 
     def __post_init__(self) -> None:
         settle(self)
@@ -54,7 +57,8 @@ class Settings:
     @cached_property
     def ledger(self) -> list[Entry]:
         """What delta is spent on; a TrueriskError where it can't be shared like that."""
-        return ledger(self.delta, self.tried, self.method.events(), self.methods)
+        events = self.method.both_ends() if self.two_sided else self.method.events()
+        return ledger(self.delta, self.tried, events, self.methods)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: the method by its name, its options as an object of their own."""

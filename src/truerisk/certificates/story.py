@@ -10,13 +10,22 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from truerisk import words
-from truerisk.certificates.tale import Kind, Line, Quantity, Table, Tale, nats, seen, upper
+from truerisk.certificates.diagnosis import CANNOT_TELL, GOOD_FIT, OVERFITS, UNDERFITS, WIDE
+from truerisk.certificates.tale import Kind, Line, Quantity, Table, Tale, lower, nats, seen, upper
 from truerisk.errors import TrueriskError
 from truerisk.names import BUILTIN, SAFE_SOURCES
 
 if TYPE_CHECKING:
     from truerisk.certificates.record import Record
     from truerisk.plan import DrawPlan
+
+
+REASONS = {
+    UNDERFITS: "its training error is above 5%",
+    GOOD_FIT: "it fits its training examples, and does at most 5 points worse on unseen ones",
+    OVERFITS: "on unseen examples it is certainly worse by more than 5 points",
+    CANNOT_TELL: "too few certification examples to know the gap within 5 points",
+}
 
 
 @dataclass(frozen=True)
@@ -35,8 +44,11 @@ class Story:
     title: str
     headline: str
     certificate: Line
+    lower: Line | None  # where both ends were asked for
     floor: Line
     seen: Line
+    training: Line | None  # the error on what trained it, where that is known
+    fit: str  # how much worse it does on unseen examples, and a diagnosis; empty where that is not known
     lines: tuple[Line, ...]
     delta: Line
     parts: tuple[tuple[str, float], ...]
@@ -76,8 +88,11 @@ def tell(record: Record) -> Story:
             f"{words.decimal(settings.delta)} (delta).",
             f"at most {words.bound_percent(found.risk_bound)} wrong on unseen data",
         ),
+        lower=_lower(record),
         floor=Line("floor", upper(record.floor.bound), _instead(record), f"the hold-out bound: {record.floor.what}"),
         seen=Line("seen", seen(found.empirical_risk), _sentence(tale.seen, tale.counted), tale.seen),
+        training=_training(record),
+        fit=_fit(record),
         lines=(*tale.lines, *_kl_lines(record, tale)),
         delta=Line(
             "delta",
@@ -103,6 +118,45 @@ def tell(record: Record) -> Story:
     )
 
 
+def _lower(record: Record) -> Line | None:
+    found = record.derivation.lower
+    if found is None:
+        return None
+    sure = words.decimal(record.settings.delta)
+    meaning = f"The true risk is at least this; both ends hold together except with probability at most {sure}."
+    return Line("lower end", lower(found.risk), meaning, f"at least {words.lower_percent(found.risk)} on unseen data")
+
+
+def _training(record: Record) -> Line | None:
+    if record.fit is None:
+        return None
+    examples = "certification examples, which also trained it" if _same_rows(record) else "training examples"
+    meaning = f"error rate on its own {record.fit.n:,} {examples}"
+    return Line("training error", seen(record.fit.training_error), meaning)
+
+
+def _same_rows(record: Record) -> bool:
+    """Whether the examples that certify trained the predictor as well."""
+    return record.settings.method.fits_certify
+
+
+def _fit(record: Record) -> str:
+    """Whether the network learned or memorized, in a sentence with its reason."""
+    fit, found = record.fit, record.derivation
+    if fit is None:
+        return ""
+    own = f"On its own examples it errs on {words.seen_percent(fit.training_error)}"
+    if found.lower is not None:
+        ends = f"{words.lower_percent(found.lower.risk)} to {words.bound_percent(found.risk_bound)}"
+    else:
+        ends = f"at most {words.bound_percent(found.risk_bound)}"
+    if fit.gap_lower is not None and fit.gap_lower > WIDE:
+        gap = f"a certified gap of at least {words.lower_points(fit.gap_lower)}"
+    else:
+        gap = f"the gap is at most {words.bound_points(max(0.0, fit.gap_upper))}"
+    return f"{own}, on unseen ones on {ends}: {gap}. Diagnosis: {fit.diagnosis} ({REASONS[fit.diagnosis]})."
+
+
 def unchecked(record: Record, retrained: bool = False) -> list[str]:
     """What verify can't know from the files, or takes on trust."""
     settings = record.settings
@@ -110,6 +164,9 @@ def unchecked(record: Record, retrained: bool = False) -> list[str]:
     if settings.own_training:
         lines = [line.replace("verify --retrain", "verify(..., retrain=True, fit=...) in Python") for line in lines]
     lines += settings.method.vouched(record)
+    if settings.own_rows:
+        own = f"{settings.own_errors:,} of its {settings.own_rows:,} training examples"
+        lines.append(f"that the network errs on {own}: that set is not in the files")
     lines.append("that the examples are independent draws, without near copies or groups")
     if settings.repeats:
         lines.append(f"that {settings.repeats:,} rows that equal another are separate draws: that is your word")

@@ -21,6 +21,8 @@ def certificate(story: Story, others: list[Story], out: Path, report: Path | Non
     console = Console(highlight=False)
     console.print(f"\n[bold]{escape(story.headline)}[/bold]\n")
     console.print(_numbers(story))
+    if story.fit:
+        console.print(f"\n{escape(story.fit)}")
     if others:
         console.print(_methods([story, *others]))
     console.print(_ledger(story))
@@ -41,7 +43,8 @@ def _numbers(story: Story) -> Table:
     table.add_column(justify="right", style="bold")
     table.add_column(justify="right")
     table.add_column()
-    for line in (story.certificate, story.floor, story.seen, *story.lines, story.delta):
+    ends = [story.certificate, *filter(None, [story.lower])]
+    for line in (*ends, story.floor, story.seen, *filter(None, [story.training]), *story.lines, story.delta):
         table.add_row(escape(line.label), line.quantity.plain, escape(line.brief or line.meaning))
     return table
 
@@ -81,7 +84,8 @@ def verification(result: Verification) -> None:
     """The bound derived here, then what was checked, what was noticed, and what can't be known from here."""
     console = Console(highlight=False)
     sure, most = words.confidence_percent(result.delta), words.bound(result.risk_bound, 6)
-    console.print(f"\n[bold]Confirmed: with {sure} confidence, the true risk is at most {most}[/bold]")
+    least = "" if result.risk_lower is None else f"at least {words.lower(result.risk_lower, 6)} and "
+    console.print(f"\n[bold]Confirmed: with {sure} confidence, the true risk is {least}at most {most}[/bold]")
     console.print(f"Derived here; the certificate claims {words.bound(result.claimed, 6)}.\n")
     for line in result.checked:
         console.print(f"[green]ok[/green]           {escape(line)}")

@@ -6,7 +6,17 @@ from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
 from truerisk.nets.classics import CLASSICS, classic, small_alexnet, small_inception
 from truerisk.nets.cosine import cosnet, mirrored_cosnet
-from truerisk.nets.evaluate import count_errors, margins, outputs, precision, predict_labels, wrong_and_close
+from truerisk.nets.evaluate import (
+    NOTHING,
+    Tally,
+    count_errors,
+    count_wrong,
+    margins,
+    outputs,
+    precision,
+    predict_labels,
+    tally,
+)
 from truerisk.nets.fold import fold_batch_norm, unfoldable
 from truerisk.nets.memorizer import memorize, memorize_deep
 from truerisk.nets.recognize import builtin_name
@@ -19,7 +29,9 @@ __all__ = [
     "CLASSICS",
     "FACTORY",
     "MODULE",
+    "NOTHING",
     "Architecture",
+    "Tally",
     "architecture",
     "builtin",
     "builtin_name",
@@ -28,6 +40,7 @@ __all__ = [
     "convnet",
     "cosnet",
     "count_errors",
+    "count_wrong",
     "fold_batch_norm",
     "load_weights",
     "margins",
@@ -44,6 +57,6 @@ __all__ = [
     "resnet",
     "small_alexnet",
     "small_inception",
+    "tally",
     "unfoldable",
-    "wrong_and_close",
 ]

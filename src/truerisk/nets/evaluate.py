@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,20 +24,47 @@ def margins(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return own - others, torch.maximum(own.abs(), torch.where(others == -torch.inf, own, others).abs())
 
 
-def wrong_and_close(logits: Tensor, y: Tensor) -> tuple[int, int]:
-    """(errors, near ties): a tie or a NaN is an error; a near tie is what rounding elsewhere could flip."""
+class Tally(NamedTuple):
+    """Wrong answers, counted for three purposes.
+
+    ``errors``: a tie or a NaN is an error, so that an upper bound stays true however ties are broken. ``near_ties``:
+    what rounding elsewhere could flip. ``sure``: errors without near ties and NaNs, so that a lower bound stays true.
+    ``answered``: labels that the network gives here, ties broken as it does, which are wrong.
+    """
+
+    errors: int
+    near_ties: int
+    sure: int
+    answered: int
+
+    def __add__(self, other: tuple[int, ...]) -> Tally:  # type: ignore[override]
+        return Tally(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+NOTHING = Tally(0, 0, 0, 0)
+
+
+def tally(logits: Tensor, y: Tensor) -> Tally:
+    """The wrong answers among these outputs.
+
+    >>> tally(torch.tensor([[2.0, 1.0], [0.0, 0.0], [1.0, 2.0]]), torch.tensor([0, 0, 0]))
+    Tally(errors=2, near_ties=1, sure=1, answered=1)
+    """
     margin, scale = margins(logits, y)
     close = margin.abs() <= TIE.get(logits.dtype, 1e-2) * scale
-    return int((~(margin > 0)).sum()), int(close.sum())
+    wrong = logits.argmax(dim=1) != y
+    return Tally(*(int(each.sum()) for each in (~(margin > 0), close, (margin < 0) & ~close, wrong)))
+
+
+def count_wrong(module: nn.Module, X: np.ndarray, y: np.ndarray) -> Tally:
+    """The wrong answers of ``module``, which must be in eval mode, in its own precision."""
+    return sum((tally(logits, torch.from_numpy(y[rows])) for rows, logits in _logits(module, X)), NOTHING)
 
 
 def count_errors(module: nn.Module, X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
     """(errors, near ties) of ``module``, which must be in eval mode, in its own precision."""
-    errors = ties = 0
-    for rows, logits in _logits(module, X):
-        more_errors, more_ties = wrong_and_close(logits, torch.from_numpy(y[rows]))
-        errors, ties = errors + more_errors, ties + more_ties
-    return errors, ties
+    found = count_wrong(module, X, y)
+    return found.errors, found.near_ties
 
 
 def predict_labels(module: nn.Module, X: np.ndarray) -> np.ndarray:

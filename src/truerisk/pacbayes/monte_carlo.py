@@ -22,7 +22,7 @@ from torch.func import functional_call
 from truerisk import progress
 from truerisk.bounds import grouped_upper
 from truerisk.errors import TrueriskError
-from truerisk.nets import wrong_and_close
+from truerisk.nets import NOTHING, tally
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.stochastic import Normal, NotPerExample, StochasticNetwork
@@ -39,10 +39,14 @@ CHUNK_ROWS = 8_000
 
 @dataclass(frozen=True)
 class GibbsEstimate:
-    """What the draws gave. ``near_ties`` counts trials that another machine's rounding could flip."""
+    """What the draws gave. ``near_ties`` counts trials that another machine's rounding could flip.
+
+    ``sure`` counts errors that are neither ties nor near ties.
+    """
 
     errors: int
     near_ties: int
+    sure: int
     plan: DrawPlan
 
     @property
@@ -83,13 +87,12 @@ def gibbs_risk(
         raise TrueriskError(f"the plan of the draws is for {plan.n} examples, but there are {len(X)}.")
     gaussian, X = at_the_head(gaussian, X)
     labels = torch.from_numpy(y)
-    errors = ties = 0
+    found = NOTHING
     with progress.bar("drawing networks", total=plan.passes * plan.n) as advance:
         for rows, logits in drawn_logits(gaussian, X, seed, plan):
-            more_errors, more_ties = wrong_and_close(logits, labels[rows])
-            errors, ties = errors + more_errors, ties + more_ties
+            found += tally(logits, labels[rows])
             advance(len(logits))
-    return GibbsEstimate(errors, ties, plan)
+    return GibbsEstimate(found.errors, found.near_ties, found.sure, plan)
 
 
 def draw_predictions(gaussian: Gaussian, X: np.ndarray, seed: int) -> np.ndarray:

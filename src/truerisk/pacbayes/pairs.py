@@ -58,7 +58,7 @@ def gibbs_pairs(
 def _outcomes(
     gaussian: Gaussian, X: np.ndarray, y: np.ndarray, seed: int, plan: DrawPlan, advance: Callable[..., None]
 ) -> tuple[Tensor, Tensor]:
-    """(wrong, close to a tie) of every trial, as ``wrong_and_close`` counts them."""
+    """(wrong, close to a tie) of every trial, as ``tally`` counts them."""
     gaussian, inputs = at_the_head(gaussian, X)
     labels = torch.from_numpy(y)
     wrong, close = [], []

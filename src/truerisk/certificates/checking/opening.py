@@ -25,6 +25,7 @@ class Verification:
     """The bound derived here, the claimed one, what was checked, what was noticed, and what can't be checked."""
 
     risk_bound: float = 1.0
+    risk_lower: float | None = None  # derived here too, where the certificate has both ends
     delta: float = 1.0  # the bound fails with at most this probability
     claimed: float = 1.0
     after_tries: float = 1.0  # what the bound would be, had ``TRIES`` seeds, splits or draws been tried in secret

@@ -17,7 +17,7 @@ from truerisk.certificates.counts import RescaledKL
 from truerisk.certificates.ledger import Entry
 from truerisk.certificates.methods import find_method
 from truerisk.certificates.origins import SPLIT, SUFFIX
-from truerisk.certificates.record import FORMAT, DataCard, Derivation, Floor, Part, Record
+from truerisk.certificates.record import FORMAT, DataCard, Derivation, Fit, Floor, Lower, Part, Record
 from truerisk.certificates.schema import read, value_of
 from truerisk.certificates.settings import Settings
 from truerisk.errors import TrueriskError, VerificationError
@@ -118,6 +118,7 @@ def _record(field: _Fields) -> Record:
         files=field("files", dict[str, str]),
         software=field("software", dict[str, str]),
         version=field("version", str),
+        fit=field("fit", Fit | None),
         words=field("words", int),
     )
     _refuse_other_files(record)
@@ -137,7 +138,15 @@ def _derivation(field: _Fields, settings: Settings) -> Derivation:
         kl=_kl(field),
         draws=field("draws", DrawPlan | None),
         details=tuple(details),
+        lower=_lower(field, settings),
     )
+
+
+def _lower(field: _Fields, settings: Settings) -> Lower | None:
+    risk, empirical = field("risk_lower", float | None), field("empirical_risk_lower", float | None)
+    if (risk is None or empirical is None) == settings.two_sided:
+        raise VerificationError("certificate.json has a lower end where its settings have none, or none where they do.")
+    return None if risk is None or empirical is None else Lower(risk, empirical)
 
 
 def _kl(field: _Fields) -> RescaledKL | None:

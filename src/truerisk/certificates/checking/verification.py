@@ -28,7 +28,7 @@ from truerisk.certificates.evidence import split_data
 from truerisk.certificates.files import decode, encode, relative_gap
 from truerisk.certificates.frozen import Frozen, digest
 from truerisk.certificates.origins import DERIVED, SPLIT, SUFFIX
-from truerisk.certificates.pipeline import after_tries, conclude, seal
+from truerisk.certificates.pipeline import after_tries, conclude, derived, seal
 from truerisk.certificates.record import WORDS, Derivation, Record
 from truerisk.certificates.request import Fit
 from truerisk.certificates.settings import check_seed
@@ -119,7 +119,8 @@ def _concluded(case: Case, own: Frozen, seed: int) -> tuple[Counts, Derivation]:
         lambda: conclude(case.settings, case.data, own, lambda *p: own.seed("verify", seed, *p))
     )
     case.result.risk_bound = derivation.risk_bound
-    case.result.after_tries = after_tries(case.settings, counts, TRIES)
+    case.result.risk_lower = None if derivation.lower is None else derivation.lower.risk
+    case.result.after_tries = after_tries(case.settings, counts, TRIES).risk_bound
     drawn = any(count.drawn for count in counts.items.values())
     case.result.checked.append(f"errors were counted again{', with draws of its own' if drawn else ''}")
     return counts, derivation
@@ -135,7 +136,7 @@ def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, ch
             result.noticed.append(f"this machine counts {counts[name].value:,} ({name}) where {value:,} were certified")
     # What follows from the claimed counts, which chance or rounding explains, and from everything else as made here.
     counts = counts.claiming(claimed.counts)
-    follows = seal(settings, case.data, own, counts, settings.method.derive(counts, settings.ledger))
+    follows = seal(settings, case.data, own, counts, derived(settings, counts))
     problem = problem or first_difference(claimed, follows)
     predicts = {name for name, file in settings.method.origins(settings).items() if file.predicts}
     others = predicts & changed.keys()  # a bound for a network made here says nothing about the stored one

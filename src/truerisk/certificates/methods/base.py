@@ -18,7 +18,7 @@ from truerisk.certificates.counts import FLOOR, Counts, errors_of
 from truerisk.certificates.ledger import Entry
 from truerisk.certificates.origins import ARRAYS, DERIVED, SPLIT, TRAINED, VOUCHED, File
 from truerisk.certificates.prior import Prior
-from truerisk.certificates.record import Derivation, Record
+from truerisk.certificates.record import Derivation, Lower, Record
 from truerisk.certificates.schema import dump, flags, settle
 from truerisk.certificates.tale import Tale
 from truerisk.data import duplicates_across
@@ -72,6 +72,9 @@ class Method(ABC):
     is_floor: ClassVar[bool] = False  # the hold-out baseline of all others
     usual_prior: ClassVar[Prior] = Prior("split:0.5")
     advice: ClassVar[str] = ""  # for certificates that say nothing; "": the usual one
+    above_only: ClassVar[str] = "its theorem bounds the risk from above only"  # why there is no lower end, if so
+    fits_certify: ClassVar[bool] = False  # the predictor was trained on the very examples that certify it
+    counts_weights: ClassVar[bool] = False  # its bound grows with the number of weights: small networks suit it
 
     def __post_init__(self) -> None:
         settle(self)
@@ -130,6 +133,10 @@ class Method(ABC):
     def events(self) -> Shares:
         """The probability events that this configuration spends its delta on; parts add up to at most 1."""
 
+    def both_ends(self) -> Shares:
+        """The same where the risk is bounded from below as well; a TrueriskError where it cannot be."""
+        raise TrueriskError(f"the method {self.name} has no lower end, because {self.above_only}; drop --two-sided.")
+
     @abstractmethod
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         """Train everything."""
@@ -153,6 +160,14 @@ class Method(ABC):
     @abstractmethod
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
         """The bound and what it is made of, by arithmetic alone."""
+
+    def lower_end(self, counts: Counts, entries: list[Entry]) -> Lower:
+        """The other end, by arithmetic alone; for methods with ``both_ends``."""
+        raise NotImplementedError
+
+    def trained_errors(self, settings: Settings, counts: Counts) -> tuple[int, int] | None:
+        """(wrong answers, examples) of the predictor on a training set apart from the examples that certify it."""
+        return None
 
     def details(self) -> tuple[type, ...]:
         """The frozen dataclasses that ``derive`` adds: their fields are this method's own fields of the file."""
@@ -226,6 +241,11 @@ def floor_counts(settings: Settings, data: Data, evidence: Evidence) -> Counts:
     rows = parts.certify if apart else floor_split(settings, len(data))[1]
     tested = errors_of(evidence.network, data.X[rows], data.y[rows])
     return Counts({FLOOR: tested}, len(parts.certify), len(parts.prior), duplicates_across(data, parts))
+
+
+def halves(above: str, below: str) -> Shares:
+    """One half of delta for each end."""
+    return [(above, Decimal("0.5")), (below, Decimal("0.5"))]
 
 
 def how_trained(settings: Settings) -> str:

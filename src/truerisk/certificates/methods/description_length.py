@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from truerisk.bounds import clopper_pearson, description_length
-from truerisk.certificates.counts import Counts, errors_of
+from truerisk.bounds import clopper_pearson, description_length, description_length_lower
+from truerisk.certificates.counts import Counts, both_counts
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_counts
 from truerisk.certificates.origins import ARRAYS, DERIVED, FREE, File
 from truerisk.certificates.prior import Prior
-from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.record import Derivation, Lower, Part, Record
 from truerisk.certificates.schema import option
 from truerisk.certificates.tale import Line, Tale, count
 from truerisk.errors import TrueriskError, VerificationError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 EVENT = "description length: the certifying examples are misleading about some file"
 OTHERS = "the same for 63 other codes that the authors may have compared"
+BELOW = "description length: the certifying examples are misleadingly hard for some file"
 CODES = 64
 START, CODE, FILE = "network-start", "code", "bytes"
 CODED = "decoded network"
@@ -69,6 +70,7 @@ class DescriptionLength(Method):
     summary = "a network that fits into a short file, certified by the length of the file"
     paper = "description length (Occam's bound; Langford 2005, Zhou et al. 2019, Lotfi et al. 2022)"
     usual_prior = Prior("init")
+    counts_weights = fits_certify = True
     takes_weights = True
     advice = "More data, a smaller network, or a part set aside (--prior split:0.5 with another method) would help."
 
@@ -93,6 +95,10 @@ class DescriptionLength(Method):
     def events(self) -> Shares:
         part = Decimal(1) / CODES
         return [(EVENT, part), (OTHERS, 1 - part)]
+
+    def both_ends(self) -> Shares:
+        (_, own), others = self.events()
+        return [(EVENT, own / 2), (BELOW, own / 2), others]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         import numpy as np
@@ -119,9 +125,9 @@ class DescriptionLength(Method):
         from truerisk.codes import bits
 
         evidence, rows = frozen.evidence, frozen.evidence.parts.certify
-        decoded = errors_of(_decoded(evidence), data.X[rows], data.y[rows])
+        decoded = both_counts(CODED, _decoded(evidence), data.X[rows], data.y[rows], settings.two_sided)
         length = float(bits(_code(evidence)))
-        return floor_counts(settings, data, evidence).adding({CODED: decoded}, numbers={BITS: length})
+        return floor_counts(settings, data, evidence).adding(decoded, numbers={BITS: length})
 
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
         decoded, delta, length = counts[CODED], share(entries, EVENT), int(counts.numbers[BITS])
@@ -134,6 +140,11 @@ class DescriptionLength(Method):
             Part(f"the file of {length:,} bits", bound - without),
         )
         return Derivation(bound, risk, risk, parts, details=(Length(length),))
+
+    def lower_end(self, counts: Counts, entries: list[Entry]) -> Lower:
+        decoded, length = counts.sure(CODED), int(counts.numbers[BITS])
+        below = description_length_lower(decoded.value, decoded.trials, length, share(entries, BELOW))
+        return Lower(below, decoded.value / decoded.trials)
 
     def details(self) -> tuple[type, ...]:
         return (Length,)

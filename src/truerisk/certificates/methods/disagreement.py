@@ -15,14 +15,14 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from truerisk.bounds import clopper_pearson, disagreement
+from truerisk.bounds import clopper_pearson, disagreement, disagreement_lower
 from truerisk.certificates.counts import Counts
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import DETERMINISTIC, STOCHASTIC, Method, Shares
 from truerisk.certificates.methods.hold_out import HoldOut
 from truerisk.certificates.origins import ARRAYS, VOUCHED, File
 from truerisk.certificates.prior import Prior
-from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.record import Derivation, Lower, Part, Record
 from truerisk.certificates.schema import option
 from truerisk.certificates.tale import Line, Tale, upper
 from truerisk.errors import TrueriskError
@@ -130,7 +130,14 @@ class Disagreement(Method):
         self.surrogate.refuse(prior, given=False)
 
     def events(self) -> Shares:
-        return [*((event, part * (1 - SHARE)) for event, part in self.surrogate.events()), (EVENT, SHARE)]
+        return self._with_own(self.surrogate.events())
+
+    def both_ends(self) -> Shares:
+        """The surrogate's two ends; one bound on the disagreement serves both."""
+        return self._with_own(self.surrogate.both_ends())
+
+    def _with_own(self, shares: Shares) -> Shares:
+        return [*((event, part * (1 - SHARE)) for event, part in shares), (EVENT, SHARE)]
 
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         """Train the surrogate; put the given network and the inputs on which the two are compared beside it."""
@@ -177,6 +184,11 @@ class Disagreement(Method):
             breakdown=_up_to(bound, parts),
             details=(*found.details, Disagreements(compared)),
         )
+
+    def lower_end(self, counts: Counts, entries: list[Entry]) -> Lower:
+        below, count = self.surrogate.lower_end(counts, entries), counts[COUNT]
+        risk = disagreement_lower(below.risk, count.value, count.trials, share(entries, EVENT))
+        return Lower(risk, max(0.0, below.empirical - count.value / count.trials))
 
     def details(self) -> tuple[type, ...]:
         return (*self.surrogate.details(), Disagreements)

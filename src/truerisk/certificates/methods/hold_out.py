@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from truerisk.bounds import clopper_pearson
-from truerisk.certificates.counts import FLOOR, Counts
+from truerisk.bounds import clopper_pearson, clopper_pearson_lower
+from truerisk.certificates.counts import FLOOR, TRAINING, Counts, both_counts, wrong_answers
 from truerisk.certificates.ledger import Entry, share
-from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_counts
+from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_counts, halves
 from truerisk.certificates.origins import TRAINED, VOUCHED, File
-from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.record import Derivation, Lower, Part, Record
 from truerisk.certificates.tale import Tale
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from truerisk.data import Data, Split
 
 EVENT = "Clopper-Pearson: the tested examples are misleading"
+BELOW = "Clopper-Pearson: the tested examples are misleadingly hard"
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class HoldOut(Method):
     def events(self) -> Shares:
         return [(EVENT, Decimal(1))]
 
+    def both_ends(self) -> Shares:
+        return halves(EVENT, BELOW)
+
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         from truerisk.certificates.evidence import Evidence
 
@@ -54,7 +58,13 @@ class HoldOut(Method):
         return stored if trainer.settings.prior.trained else super().again(trainer, stored, retrain)
 
     def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
-        return floor_counts(settings, data, frozen.evidence)
+        """The floor's errors are its own; errors on the rows that trained the network show how much it fits them."""
+        network, parts = frozen.evidence.network, frozen.evidence.parts
+        rows = parts.certify
+        more = both_counts(FLOOR, network, data.X[rows], data.y[rows], settings.two_sided)
+        if len(parts.prior):
+            more[TRAINING] = wrong_answers(network, data.X[parts.prior], data.y[parts.prior])
+        return floor_counts(settings, data, frozen.evidence).adding(more)
 
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
         count = counts[FLOOR]
@@ -62,6 +72,16 @@ class HoldOut(Method):
         risk = count.value / count.trials
         parts = Part("errors on the tested examples", risk), Part("confidence (delta)", bound - risk)
         return Derivation(bound, risk, risk, parts)
+
+    def lower_end(self, counts: Counts, entries: list[Entry]) -> Lower:
+        count = counts.sure(FLOOR)
+        below = clopper_pearson_lower(count.value, count.trials, share(entries, BELOW))
+        return Lower(below, count.value / count.trials)
+
+    def trained_errors(self, settings: Settings, counts: Counts) -> tuple[int, int] | None:
+        if TRAINING in counts.items:
+            return counts[TRAINING].value, counts[TRAINING].trials
+        return (settings.own_errors, settings.own_rows) if settings.own_rows else None
 
     def tell(self, record: Record) -> Tale:
         tested = f"error rate of the network on the {record.n_certify:,} tested examples"

@@ -11,13 +11,23 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from truerisk.bounds import confidence_term, grouped_upper, kl_inverse, mcallester, pac_bayes_kl, quadratic, thiemann
-from truerisk.certificates.counts import DRAWS, Count, Counts
+from truerisk.bounds import (
+    confidence_term,
+    grouped_lower,
+    grouped_upper,
+    kl_inverse,
+    mcallester,
+    pac_bayes_kl,
+    pac_bayes_kl_lower,
+    quadratic,
+    thiemann,
+)
+from truerisk.certificates.counts import DRAWS, SURE, Count, Counts
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import STOCHASTIC, Method, Shares, floor_counts, how_trained
 from truerisk.certificates.origins import ARRAYS, DERIVED, FREE, GAUSSIAN, TRAINED, File
 from truerisk.certificates.prior import Prior
-from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.record import Derivation, Lower, Part, Record
 from truerisk.certificates.schema import option
 from truerisk.certificates.tale import Quantity, Table, Tale, upper
 from truerisk.errors import TrueriskError
@@ -36,6 +46,7 @@ if TYPE_CHECKING:
 MONTE_CARLO_SHARE = Decimal("0.1")
 EVENT = "PAC-Bayes-kl inequality: the certifying examples are misleading"
 MONTE_CARLO = "Monte Carlo: the drawn networks erred less often than the posterior does on average"
+MONTE_CARLO_BELOW = "Monte Carlo: the drawn networks erred more often than the posterior does on average"
 OTHER_SCALES = "the same for the other prior scales on the grid"
 ALL, LAST = "all", "last"
 FIXED, GRID = "fixed", "grid"
@@ -56,6 +67,7 @@ class Posterior(Method):
 
     predictor = STOCHASTIC
     paper = "the PAC-Bayes-kl inequality (Seeger 2002, Maurer 2004)"
+    counts_weights = fits_certify = True
 
     scales: str = option(
         FIXED,
@@ -112,6 +124,11 @@ class Posterior(Method):
     def events(self) -> Shares:
         return [*self.shared(EVENT, 1 - MONTE_CARLO_SHARE), (MONTE_CARLO, MONTE_CARLO_SHARE)]
 
+    def both_ends(self) -> Shares:
+        """The inequality limits the divergence on both sides at once; only the draws have two ends to pay for."""
+        half = MONTE_CARLO_SHARE / 2
+        return [*self.shared(EVENT, 1 - MONTE_CARLO_SHARE), (MONTE_CARLO, half), (MONTE_CARLO_BELOW, half)]
+
     def shared(self, event: str, part: Decimal) -> Shares:
         """The ``part`` of delta that belongs to an event about the prior, shared among all priors of the grid."""
         own = part / POINTS**self.layers
@@ -142,7 +159,8 @@ class Posterior(Method):
         plan, prior = estimate.plan, scaled_prior(evidence, self.layers)
         drawn = Count(estimate.errors, estimate.near_ties, plan.n * plan.passes, drawn=True, size=plan.size)
         kl = rescaled_kl(evidence.posterior, prior, evidence.log_scales, data.input_shape)
-        return floor_counts(settings, data, evidence).adding({DRAWS: drawn}, kls=(kl,), plans=(plan,))
+        items = {DRAWS: drawn} | ({f"{DRAWS}{SURE}": replace(drawn, value=estimate.sure)} if settings.two_sided else {})
+        return floor_counts(settings, data, evidence).adding(items, kls=(kl,), plans=(plan,))
 
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
         """risk_bound = kl_inverse(upper, (KL + ln(2 sqrt(n) / delta)) / n), where upper contains the draws' error."""
@@ -164,6 +182,12 @@ class Posterior(Method):
             Part("KL(posterior, prior)", bound - without_kl),
         )
         return Derivation(bound, risk, above, parts, kl, plan, (Forms(forms),))
+
+    def lower_end(self, counts: Counts, entries: list[Entry]) -> Lower:
+        """The other side of the same inequality, at the lower end of what the draws estimate."""
+        (plan,), (kl,), count, drawn = counts.plans, counts.kls, counts.sure(DRAWS), share(entries, MONTE_CARLO_BELOW)
+        below = grouped_lower(count.value, plan.groups, plan.size, plan.n, plan.passes, drawn)
+        return Lower(pac_bayes_kl_lower(below, kl.kl, plan.n, share(entries, EVENT)), below)
 
     def details(self) -> tuple[type, ...]:
         return (Forms,)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truerisk.bounds import progressive, progressive_t
-from truerisk.certificates.counts import FLOOR, Counts, errors_of
+from truerisk.bounds import progressive, progressive_lower, progressive_t
+from truerisk.certificates.counts import FLOOR, SURE, Count, Counts, both_counts, errors_of
 from truerisk.certificates.ledger import Entry, share
-from truerisk.certificates.methods.base import SHUFFLED, STOCHASTIC, Method, Shares, how_trained
+from truerisk.certificates.methods.base import SHUFFLED, STOCHASTIC, Method, Shares, halves, how_trained
 from truerisk.certificates.origins import TRAINED, File
-from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.record import Derivation, Lower, Part, Record
 from truerisk.certificates.schema import option
 from truerisk.certificates.tale import Line, Table, Tale, count, seen
 from truerisk.data import Data, Split, duplicates_across
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from truerisk.certificates.workshop.trainer import Trainer
 
 EVENT = "progressive validation: the tested blocks are misleading"
+BELOW = "progressive validation: the tested blocks are misleadingly hard"
 PROBE = "probe"
 LEAST = 10  # examples in a block
 
@@ -82,6 +83,9 @@ class Progressive(Method):
     def events(self) -> Shares:
         return [(EVENT, Decimal(1))]
 
+    def both_ends(self) -> Shares:
+        return halves(EVENT, BELOW)
+
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:
         from truerisk.certificates.evidence import Evidence
 
@@ -109,20 +113,33 @@ class Progressive(Method):
         tested = {FLOOR: (_name(1), parts.certify)}
         if not self.expect:
             tested[PROBE] = (_name(0), parts.prior[len(first) :])
-        tested |= {f"block {j}": (_name(j), block) for j, block in enumerate(blocks, start=1)}
         items = {what: errors_of(networks[name], data.X[rows], data.y[rows]) for what, (name, rows) in tested.items()}
+        for j, rows in enumerate(blocks, start=1):
+            items |= both_counts(f"block {j}", networks[_name(j)], data.X[rows], data.y[rows], settings.two_sided)
         return Counts(items, len(parts.certify), len(parts.prior), duplicates_across(data, parts))
 
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
-        tested = [Block(each.trials, each.value) for name, each in counts.items.items() if name.startswith("block")]
+        tested = [Block(each.trials, each.value) for each in self._blocks(counts)]
         errors, n = sum(block.errors for block in tested), sum(block.n for block in tested)
         delta = share(entries, EVENT)
-        expected = self.expect or counts[PROBE].value / counts[PROBE].trials
+        expected = self._expected(counts)
         t = progressive_t(expected, n, delta)
         bound, risk = progressive(errors, n, delta, t), errors / n
         parts = Part("errors on the tested blocks", risk), Part("confidence (delta)", bound - risk)
         course = Course(t, expected, tuple(tested))
         return Derivation(bound, risk, risk, parts, details=(Blocks(course),))
+
+    def lower_end(self, counts: Counts, entries: list[Entry]) -> Lower:
+        tested, delta = self._blocks(counts, SURE), share(entries, BELOW)
+        errors, n = sum(each.value for each in tested), sum(each.trials for each in tested)
+        t = progressive_t(1 - self._expected(counts), n, delta)
+        return Lower(progressive_lower(errors, n, delta, t), errors / n)
+
+    def _blocks(self, counts: Counts, suffix: str = "") -> list[Count]:
+        return [counts[f"block {j}{suffix}"] for j in range(1, self.blocks + 1)]
+
+    def _expected(self, counts: Counts) -> float:
+        return self.expect or counts[PROBE].value / counts[PROBE].trials
 
     def details(self) -> tuple[type, ...]:
         return (Blocks,)

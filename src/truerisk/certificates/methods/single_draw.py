@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from truerisk.bounds import confidence_term, kl_inverse, single_draw
-from truerisk.certificates.counts import Counts, errors_of
+from truerisk.bounds import confidence_term, kl_inverse, single_draw, single_draw_lower
+from truerisk.certificates.counts import Counts, both_counts
 from truerisk.certificates.ledger import Entry, share
 from truerisk.certificates.methods.base import SINGLE_DRAW, Shares, floor_counts
 from truerisk.certificates.methods.pac_bayes import Posterior, RandomLayers
-from truerisk.certificates.record import Derivation, Part, Record
+from truerisk.certificates.record import Derivation, Lower, Part, Record
 from truerisk.certificates.tale import Line, Tale, nats
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class DrawnOnce(Posterior):
     def events(self) -> Shares:
         return self.shared(EVENT, Decimal(1))
 
+    def both_ends(self) -> Shares:
+        """One event limits the divergence on both sides, and nothing is estimated by draws."""
+        return self.events()
+
     def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
         from truerisk.certificates.workshop.rescaling import rescaled_kl
         from truerisk.certificates.workshop.scales import scaled_prior
@@ -57,10 +61,10 @@ class DrawnOnce(Posterior):
 
         evidence, rows = frozen.evidence, frozen.evidence.parts.certify
         posterior, prior = evidence.posterior, scaled_prior(evidence, self.layers)
-        drawn = errors_of(_drawn(frozen), data.X[rows], data.y[rows])
+        drawn = both_counts(DRAWN, _drawn(frozen), data.X[rows], data.y[rows], settings.two_sided)
         ratio = log_ratio(posterior, prior, draw_noise(posterior, frozen.seed(SEED)))
         kl = rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape)
-        return floor_counts(settings, data, evidence).adding({DRAWN: drawn}, kls=(kl,), numbers={RATIO: ratio})
+        return floor_counts(settings, data, evidence).adding(drawn, kls=(kl,), numbers={RATIO: ratio})
 
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
         count, delta, ratio = counts[DRAWN], share(entries, EVENT), counts.numbers[RATIO]
@@ -73,6 +77,11 @@ class DrawnOnce(Posterior):
             Part("log density ratio of posterior and prior", bound - without),
         )
         return Derivation(bound, risk, risk, parts, counts.kls[0], details=(LogRatio(ratio),))
+
+    def lower_end(self, counts: Counts, entries: list[Entry]) -> Lower:
+        count, delta, ratio = counts.sure(DRAWN), share(entries, EVENT), counts.numbers[RATIO]
+        risk = count.value / count.trials
+        return Lower(single_draw_lower(risk, ratio, count.trials, delta), risk)
 
     def details(self) -> tuple[type, ...]:
         return (LogRatio,)

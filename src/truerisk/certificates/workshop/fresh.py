@@ -16,8 +16,8 @@ INDEX_FILES = (".npy", ".txt", ".json")
 
 def leave_out(
     data: Data, trained_on: object, data_dir: str | Path | None = None, draws: Draws = NOTHING_SAID
-) -> tuple[Split, Draws]:
-    """The rows of ``data`` that may certify a trained network, and what is said about equal ones.
+) -> tuple[Split, Draws, Data | None]:
+    """The rows of ``data`` that may certify a trained network, what is said about equal ones, and what trained it.
 
     ``trained_on`` is None, the indices of rows of ``data`` that the network was trained on (an array, or
     a .npy, .txt or .json file): these are left out; or another data set: then a draw that is in both is an error.
@@ -29,10 +29,11 @@ def leave_out(
             raise TrueriskError(f"an index in trained-on lies outside 0 to {len(data) - 1}, the rows of {data.name}.")
         used = np.unique(numbers)
     parts = Split(prior=used.astype(np.int64), certify=np.setdiff1d(rows, used).astype(np.int64))
-    if trained_on is None or numbers is not None:
+    trained = None if trained_on is None or numbers is not None else load(trained_on, data_dir)
+    if trained is None:
         draws = draws.by_number(parts.certify, len(data))
     else:
-        seen, what = load(trained_on, data_dir).X, "the data that the network was trained on"
+        seen, what = trained.X, "the data that the network was trained on"
         if seen.shape[1:] != data.X.shape[1:]:
             raise TrueriskError(
                 f"the fresh inputs have shape {data.input_shape}, but those of {what} have {seen.shape[1:]}; give data "
@@ -42,7 +43,7 @@ def leave_out(
     if len(parts.certify) < 10:
         raise TrueriskError(f"only {len(parts.certify)} fresh examples are left; at least 10 are needed.")
     check_partition(parts, len(data))
-    return parts, draws
+    return parts, draws, trained
 
 
 def _indices(trained_on: object) -> np.ndarray | None:

@@ -10,13 +10,14 @@ from typing import cast
 import numpy as np
 from torch import Tensor, nn
 
+from truerisk.certificates.counts import wrong_answers
 from truerisk.certificates.draws import Draws
 from truerisk.certificates.request import Request
 from truerisk.certificates.workshop.compare import settle_inputs
 from truerisk.certificates.workshop.fresh import leave_out
 from truerisk.data import Data, Split, load, load_inputs
 from truerisk.errors import TrueriskError
-from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights
+from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights, outputs
 from truerisk.threads import threads_for
 
 Weights = str | Path | Mapping[str, Tensor]
@@ -33,6 +34,7 @@ class Material:
     threads: int
     unlabelled: np.ndarray | None = None
     parts: Split | None = None  # the rows that certify a network which came trained; None: the seed decides
+    own: tuple[int, int] | None = None  # (wrong answers, examples) of that network on its training set, if given
 
 
 def gather(request: Request) -> Material:
@@ -45,8 +47,22 @@ def _fresh(request: Request) -> Material:
     data = load(request.fresh, request.data_dir)
     arch = architecture(request.model, data.input_shape, data.classes, trust_factory=True)
     arch = replace(arch, given=_trained_module(arch, request.weights))
-    parts, draws = leave_out(data, request.trained_on, request.data_dir, request.draws)
-    return Material(data, arch, False, draws, _threads(request, arch, data), parts=parts)
+    parts, draws, trained = leave_out(data, request.trained_on, request.data_dir, request.draws)
+    own = None if trained is None else _own_errors(arch, data, trained)
+    return Material(data, arch, False, draws, _threads(request, arch, data), parts=parts, own=own)
+
+
+def _own_errors(arch: Architecture, data: Data, trained: Data) -> tuple[int, int]:
+    """(wrong answers, examples) on the data that the network was trained on."""
+    assert arch.given is not None
+    network = check_network(arch.given, data.X, data.classes)
+    answers = outputs(network, trained.X[:1]).shape[1]
+    if trained.classes > answers:
+        raise TrueriskError(
+            f"the training set has {trained.classes} classes, but the network answers {answers}; give the set that "
+            "trained it as --trained-on."
+        )
+    return wrong_answers(network, trained.X, trained.y).value, len(trained)
 
 
 def _labelled(request: Request) -> Material:

@@ -14,7 +14,7 @@ from truerisk.certificates.settings import Settings
 from truerisk.certificates.workshop.trainer import Trainer
 from truerisk.data import Split, shuffle
 from truerisk.errors import VerificationError
-from truerisk.nets import check_network, margins, outputs, wrong_and_close
+from truerisk.nets import check_network, margins, outputs, tally
 from truerisk.seeds import derive
 
 REPLAY = 3_000  # rows of the prior that are trained on beside the picks
@@ -95,7 +95,8 @@ def checked_picks(arrays: Mapping[str, Tensor], certify: np.ndarray, batch: int,
 def wrong_of_the_rest(network: nn.Module, X: np.ndarray, y: np.ndarray, left: np.ndarray) -> tuple[int, int]:
     """Errors and near ties of a network on the examples that are ``left``; all are computed together."""
     logits, labels = outputs(network, X), torch.from_numpy(y)
-    return wrong_and_close(logits[left], labels[left])
+    found = tally(logits[left], labels[left])
+    return found.errors, found.near_ties
 
 
 def untrained(trainer: Trainer) -> nn.Module:
