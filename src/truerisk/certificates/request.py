@@ -10,7 +10,7 @@ from typing import Any
 
 from truerisk.certificates.draws import Draws
 from truerisk.certificates.methods import BASELINE, METHODS, PREDICTORS, USUAL, Method, find_method
-from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
+from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.schema import option, settle
 from truerisk.certificates.settings import LARGEST_SEED, PRIOR_STDS
@@ -43,7 +43,7 @@ class Request:
     trained_on_ids: object = option(None, "Identities of the rows that it was trained on.", shown="")
     prior: str | None = option(None, "zero, init or split:FRACTION.", shown="split:0.5; zero with --weights")
     method: str | Method | None = option(
-        None, "all, or one of the methods below.", shown=f"{USUAL[STOCHASTIC][0].name}; all with --weights"
+        None, "all, or one of the methods below.", shown=f"{USUAL[DETERMINISTIC][0].name}; all with --weights"
     )
     predictor: str | None = option(
         None, f"Kind of predictor: {', '.join(PREDICTORS[:-1])} or {PREDICTORS[-1]}.", shown="", among=PREDICTORS
@@ -135,6 +135,11 @@ class Request:
         """Whether a network came trained on the data, by what was said; a module may bring weights silently."""
         return self.weights is not None or self.unlabelled is not None
 
+    @property
+    def few_weights(self) -> bool:
+        """Whether the network that is meant by saying nothing should be small: some method's bound grows with it."""
+        return any(method.counts_weights for method in self.candidates(self.brings_weights))
+
     @cached_property
     def draws(self) -> Draws:
         """What is said about rows with equal values."""
@@ -167,7 +172,7 @@ class Request:
             return [self.named]
         if self.method is None and not trained:
             aside = self.asked_prior is None or self.asked_prior.fraction > 0
-            return [USUAL[self.predictor or STOCHASTIC][0 if aside else 1].of(self.options)]
+            return [USUAL[self.predictor or DETERMINISTIC][0 if aside else 1].of(self.options)]
         kinds = [kind for kind in METHODS.values() if self.suits(kind, trained)]
         if self.method is None and self.predictor is None:
             # A single draw is no better than the posterior it is drawn from.

@@ -17,6 +17,7 @@ from truerisk.names import BUILTIN, SAFE_SOURCES
 
 if TYPE_CHECKING:
     from truerisk.certificates.record import Record
+    from truerisk.certificates.settings import Settings
     from truerisk.plan import DrawPlan
 
 
@@ -26,6 +27,9 @@ REASONS = {
     OVERFITS: "on unseen examples it is certainly worse by more than 5 points",
     CANNOT_TELL: "too few certification examples to know the gap within 5 points",
 }
+
+
+SEARCH = "To fit better, let truerisk search compare networks and learning rates on rows that never certify."
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,13 @@ def _fit(record: Record) -> str:
         gap = f"a certified gap of at least {words.lower_points(fit.gap_lower)}"
     else:
         gap = f"the gap is at most {words.bound_points(max(0.0, fit.gap_upper))}"
-    return f"{own}, on unseen ones on {ends}: {gap}. Diagnosis: {fit.diagnosis} ({REASONS[fit.diagnosis]})."
+    found_out = f"{own}, on unseen ones on {ends}: {gap}. Diagnosis: {fit.diagnosis} ({REASONS[fit.diagnosis]})."
+    return f"{found_out} {SEARCH}" if fit.training_error > 0 and _searchable(record.settings) else found_out
+
+
+def _searchable(settings: Settings) -> bool:
+    """Whether ``truerisk search`` looks for a better network or learning rate of this kind."""
+    return bool(settings.prior.fraction) and not settings.own_training and not settings.method.fits_certify
 
 
 def unchecked(record: Record, retrained: bool = False) -> list[str]:

@@ -43,11 +43,14 @@ class Architecture:
 
 
 def architecture(
-    spec: object, input_shape: Sequence[int], classes: int, *, trust_factory: bool = False
+    spec: object, input_shape: Sequence[int], classes: int, *, trust_factory: bool = False, few_weights: bool = False
 ) -> Architecture:
-    """Resolve a built-in name, ``file.py:factory``, ``package.module:factory``, a factory or a module."""
+    """Resolve a built-in name, ``file.py:factory``, ``package.module:factory``, a factory or a module.
+
+    ``few_weights``: which built-in network is meant by None (see ``default_name``).
+    """
     if spec is None or isinstance(spec, str):
-        name = spec or default_name(input_shape)
+        name = spec or default_name(input_shape, few_weights)
         if ":" not in name or name.split(":")[0] in KINDS:
             return Architecture(name, BUILTIN, lambda seed: _seeded(builtin, seed, name, input_shape, classes))
         spec = import_reference(name)

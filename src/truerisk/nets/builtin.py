@@ -13,7 +13,7 @@ from truerisk.errors import TrueriskError
 from truerisk.nets.cosine import cosnet, mirrored_cosnet
 from truerisk.nets.residual import mirrored_resnet, resnet
 
-LARGE_IMAGE = 16  # pixels
+LARGE_IMAGE, SMALLEST_IMAGE = 16, 4  # pixels
 
 
 def mlp(input_shape: Sequence[int], classes: int, hidden: Sequence[int] = (100,)) -> nn.Module:
@@ -54,19 +54,44 @@ def convnet(input_shape: Sequence[int], classes: int, channels: Sequence[int] = 
     return nn.Sequential(*trunk, nn.Linear(features, classes))
 
 
-def default_name(input_shape: Sequence[int]) -> str:
-    """The built-in network for inputs of this shape: convolutions pay off on images of 16 pixels or more.
+def poolnet(input_shape: Sequence[int], classes: int, channels: Sequence[int] = (16, 32)) -> nn.Module:
+    """3x3 convolutions that keep the size of the image, one max-pooling and one linear layer: for small images.
+
+    >>> sum(p.numel() for p in poolnet((1, 8, 8), 10).parameters())
+    9930
+    """
+    if len(input_shape) != 3 or min(input_shape[1:]) < SMALLEST_IMAGE:
+        raise TrueriskError(
+            f"the built-in poolnet needs images (channels, height, width) of {SMALLEST_IMAGE} pixels or more, but the "
+            f"inputs have shape {tuple(input_shape)}; use --model mlp."
+        )
+    color, height, width = input_shape
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in itertools.pairwise([color, *channels]):
+        layers += [nn.Conv2d(fan_in, fan_out, 3, padding=1), nn.ReLU()]
+    features = channels[-1] * (height // 2) * (width // 2)
+    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(features, classes))
+
+
+def default_name(input_shape: Sequence[int], few_weights: bool = False) -> str:
+    """The built-in network for inputs of this shape; ``few_weights``: for bounds that grow with their number.
 
     >>> default_name((1, 28, 28)), default_name((1, 8, 8)), default_name((40,))
-    ('convnet', 'mlp', 'mlp')
+    ('convnet:32-64', 'poolnet', 'mlp')
+    >>> default_name((1, 28, 28), few_weights=True), default_name((1, 8, 8), few_weights=True)
+    ('convnet', 'mlp')
     """
-    return "convnet" if len(input_shape) == 3 and min(input_shape[1:]) >= LARGE_IMAGE else "mlp"
+    pixels = min(input_shape[1:]) if len(input_shape) == 3 else 0
+    if pixels >= LARGE_IMAGE:
+        return "convnet" if few_weights else "convnet:32-64"
+    return "poolnet" if pixels >= SMALLEST_IMAGE and not few_weights else "mlp"
 
 
 # How each one is built, and its usual widths.
 KINDS: dict[str, tuple[Callable[[Sequence[int], int, Sequence[int]], nn.Module], tuple[int, ...]]] = {
     "mlp": (mlp, (100,)),
     "convnet": (convnet, (8, 16)),
+    "poolnet": (poolnet, (16, 32)),
     "cosnet": (cosnet, (16, 24, 32)),
     "mirrored-cosnet": (mirrored_cosnet, (16, 24, 32)),
     "resnet": (resnet, (64, 128, 256)),

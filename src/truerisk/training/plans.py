@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 LARGE = 10_000  # examples; fewer are trained on in smaller batches and more epochs
 UPDATE_RATE = 0.1  # peak learning rate of an update, in units of the first training's
+# Peak learning rates of Adam by the kind of built-in network, and of every other network. What they were compared on is
+# listed in certificates/looks.toml; own networks on synthetic data that never certifies (mnist1d with another seed).
+RATES = {"convnet": 1e-2, "poolnet": 5e-3, "cosnet": 1e-3, "mirrored-cosnet": 1e-3}
+RATE = 3e-3
 
 
 def default_plans(
@@ -23,7 +27,7 @@ def default_plans(
     A posterior that starts at a learnt prior has little left to learn, so it gets a fifth of the epochs. ``lr`` is the
     peak learning rate of the networks that start anew, the prior's and the floor's.
     """
-    n_certify, rate = len(data) - n_prior, 1e-3 if lr is None else float(lr)
+    n_certify, rate = len(data) - n_prior, usual_rate(model) if lr is None else float(lr)
     small, large = (20, 4) if n_prior else (100, 10)
     plans = {
         "prior": _plan(n_prior, rate, seed, epochs, 100, 20),
@@ -46,6 +50,15 @@ def default_plans(
 def _plan(n: int, lr: float, seed: int, epochs: int | None, small: int, large: int) -> Plan:
     usual = large if n >= LARGE else small
     return Plan(epochs=usual if epochs is None else epochs, batch_size=250 if n >= LARGE else 32, lr=lr, seed=seed)
+
+
+def usual_rate(model: str) -> float:
+    """The peak learning rate for a network of this name.
+
+    >>> usual_rate("convnet:32-64"), usual_rate("net.py:build")
+    (0.01, 0.003)
+    """
+    return RATES.get(model.partition(":")[0], RATE)
 
 
 def has_recipe(model: str) -> bool:

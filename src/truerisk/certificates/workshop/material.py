@@ -68,7 +68,8 @@ def _own_errors(arch: Architecture, data: Data, trained: Data) -> tuple[int, int
 def _labelled(request: Request) -> Material:
     """Data to train and certify on, and perhaps a network that was trained on it."""
     data = load("digits" if request.data is None else request.data, request.data_dir)
-    arch = architecture(request.model, data.input_shape, data.classes, trust_factory=request.trust_factory)
+    shape, trust = data.input_shape, request.trust_factory
+    arch = architecture(request.model, shape, data.classes, trust_factory=trust, few_weights=request.few_weights)
     silently = request.named is not None and request.named.needs_weights and arch.kind == MODULE
     trained = request.brings_weights or silently
     if trained:
