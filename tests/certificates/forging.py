@@ -13,7 +13,7 @@ from truerisk.certificates.counts import Counts
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.files import encode
 from truerisk.certificates.frozen import Frozen, digest, hashes
-from truerisk.certificates.pipeline import seal
+from truerisk.certificates.pipeline import derived, seal
 from truerisk.certificates.settings import Settings
 from truerisk.data import Data
 
@@ -50,8 +50,7 @@ def sealed(
     """The certificate that ``certify`` would make of this evidence, with ``claims`` in place of its own."""
     made = frozen(settings, data, evidence)
     counts = counts or counted(settings, data, made)
-    derivation = settings.method.derive(counts, settings.ledger)
-    return Forged(seal(settings, data, made, counts, derivation), made, claims=tuple(claims.items()))
+    return Forged(seal(settings, data, made, counts, derived(settings, counts)), made, claims=tuple(claims.items()))
 
 
 def saved(cert: Certificate, folder: Path) -> Path:

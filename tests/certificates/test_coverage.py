@@ -19,7 +19,14 @@ from scipy.stats import binom
 from torch import nn
 
 import truerisk
-from truerisk.bounds import clopper_pearson, pac_bayes_kl, progressive, progressive_t
+from truerisk.bounds import (
+    clopper_pearson,
+    clopper_pearson_lower,
+    pac_bayes_kl,
+    pac_bayes_kl_lower,
+    progressive,
+    progressive_t,
+)
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.methods.description_length import _decoded
 from truerisk.pacbayes import draw, drawn_network
@@ -130,11 +137,11 @@ def trained(data: tuple[np.ndarray, np.ndarray]) -> nn.Module:
     return net
 
 
-def certificates(method: str, repeats: int = REPEATS) -> Iterator[truerisk.Certificate]:
+def certificates(method: str, repeats: int = REPEATS, **both: bool) -> Iterator[truerisk.Certificate]:
     rng = np.random.default_rng(derive(0, method))
     for seed in range(repeats):
         data = sample(rng, N)
-        more = dict(CASES[method])
+        more = CASES[method] | both
         if method == "disagreement":
             more["unlabelled"] = sample(rng, N)[0]
         build = trained(data) if method in ("disagreement", "pac-bayes-around") else line
@@ -170,6 +177,34 @@ def test_no_method_is_left_out():
 @pytest.mark.parametrize("method", CASES)
 def test_the_true_risk_is_rarely_above_the_bound(light, method):
     assert failures(method) <= LIMIT
+
+
+@pytest.mark.parametrize("method", [method for method in CASES if not METHODS[method].above_only])
+def test_the_true_risk_is_rarely_outside_both_ends(light, method):
+    """Both ends at once: a failure of either counts. The lower end alone is tight only where the upper end is."""
+    found = [(certified_risk(cert), cert) for cert in certificates(method, two_sided=True)]
+    assert all(cert.risk_lower <= cert.risk_bound for _, cert in found)
+    assert sum(not cert.risk_lower <= risk <= cert.risk_bound for risk, cert in found) <= LIMIT
+
+
+def test_planted_bugs_of_the_lower_end_are_seen(light):
+    found = [(certified_risk(c), c.record["counts"]["floor"], c.record["n_certify"]) for c in certificates("hold-out")]
+
+    def failed(bound: Callable[[int, int], float], limit: float) -> bool:
+        return sum(risk < bound(errors, n) for risk, errors, n in found) > limit
+
+    def outside(share: float) -> int:
+        ends = [(clopper_pearson_lower(k, n, share), clopper_pearson(k, n, share)) for _, k, n in found]
+        return sum(not low <= risk <= high for (low, high), (risk, _, _) in zip(ends, found, strict=True))
+
+    few = 0.05
+    limit = int(binom.isf(1e-4, REPEATS, few))
+    assert not failed(lambda k, n: clopper_pearson_lower(k, n, few), limit)
+    assert failed(lambda k, n: clopper_pearson_lower(k, n, 3 * few), limit), "a share three times too large"
+    assert failed(lambda k, n: clopper_pearson_lower(2 * k, 2 * n, few), limit), "n doubled"
+    assert not failed(lambda k, n: pac_bayes_kl_lower(k / n, 0.0, n, few), limit)
+    assert failed(lambda k, n: pac_bayes_kl_lower(k / n, 0.0, 16 * n, few), limit), "n times 16, PAC-Bayes"
+    assert outside(DELTA / 2) <= LIMIT < outside(DELTA), "each end took all of delta"
 
 
 def test_planted_bugs_are_seen(light):

@@ -123,7 +123,7 @@ class Request:
         if len(found) == 1 and self.fresh is None:
             found[0].refuse(asked or found[0].usual_prior, given=found[0].needs_weights)
         if len(found) == 1 and self.two_sided:
-            found[0].both_ends()
+            found[0].refuse_lower_end()
 
     @property
     def configurations(self) -> int:

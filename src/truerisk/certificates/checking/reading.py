@@ -59,6 +59,10 @@ def settings_from(claims: Mapping[str, Any]) -> Settings:
         raise TrueriskError("the settings of the certificate speak of equal rows that nobody vouches for.")
     if settings.prior.data_free and settings.prior_std is None:
         raise TrueriskError("the settings of the certificate have a data-free prior without a width.")
+    if settings.own_errors > settings.own_rows or (settings.own_rows and not settings.prior.trained):
+        raise TrueriskError("the settings of the certificate speak of a training set that its network never came with.")
+    if settings.two_sided:
+        method.refuse_lower_end()
     method.refuse(settings.prior, settings.given)
     return settings
 

@@ -72,7 +72,7 @@ class Method(ABC):
     is_floor: ClassVar[bool] = False  # the hold-out baseline of all others
     usual_prior: ClassVar[Prior] = Prior("split:0.5")
     advice: ClassVar[str] = ""  # for certificates that say nothing; "": the usual one
-    above_only: ClassVar[str] = "its theorem bounds the risk from above only"  # why there is no lower end, if so
+    above_only: ClassVar[str] = "its theorem bounds the risk from above only"  # why no lower end; "": there is one
     fits_certify: ClassVar[bool] = False  # the predictor was trained on the very examples that certify it
     counts_weights: ClassVar[bool] = False  # its bound grows with the number of weights: small networks suit it
 
@@ -123,6 +123,13 @@ class Method(ABC):
                 f"the method {self.name} needs examples to train on first: give --prior split:FRACTION with it."
             )
 
+    def refuse_lower_end(self) -> None:
+        """Raise where it cannot bound the risk from below."""
+        if self.above_only:
+            raise TrueriskError(
+                f"the method {self.name} has no lower end, because {self.above_only}; drop --two-sided."
+            )
+
     def refuse_weights(self, arch: Architecture) -> None:
         """Raise where the trained network ``arch.given`` is none that this method can certify."""
         return
@@ -134,8 +141,9 @@ class Method(ABC):
         """The probability events that this configuration spends its delta on; parts add up to at most 1."""
 
     def both_ends(self) -> Shares:
-        """The same where the risk is bounded from below as well; a TrueriskError where it cannot be."""
-        raise TrueriskError(f"the method {self.name} has no lower end, because {self.above_only}; drop --two-sided.")
+        """The same where the risk is bounded from below as well."""
+        self.refuse_lower_end()
+        raise NotImplementedError
 
     @abstractmethod
     def produce(self, trainer: Trainer, parts: Split) -> Evidence:

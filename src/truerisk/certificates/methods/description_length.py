@@ -71,6 +71,7 @@ class DescriptionLength(Method):
     paper = "description length (Occam's bound; Langford 2005, Zhou et al. 2019, Lotfi et al. 2022)"
     usual_prior = Prior("init")
     counts_weights = fits_certify = True
+    above_only = ""
     takes_weights = True
     advice = "More data, a smaller network, or a part set aside (--prior split:0.5 with another method) would help."
 

@@ -74,6 +74,7 @@ class Disagreement(Method):
     summary = "a trained network (--weights), unchanged, compared with a certified one on --unlabelled inputs"
     paper = "disagreement with a certified network (Kaariainen 2005; Bazinet, Zantedeschi and Germain 2026)"
     takes_weights = needs_weights = needs_unlabelled = True
+    above_only = ""
     advice = (
         "What would help: more unlabelled inputs, more labelled data or a larger part of it for the surrogate's "
         "training (--prior split:0.8), or labelled examples that the network never saw (--fresh)."
@@ -118,6 +119,9 @@ class Disagreement(Method):
     @property
     def only_last(self) -> bool:
         return self.surrogate.only_last
+
+    def refuse_lower_end(self) -> None:
+        self.surrogate.refuse_lower_end()
 
     # ---- what it does ------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class HoldOut(Method):
     summary = "the network trained on one part of the data, tested on the rest (Clopper-Pearson)"
     paper = "the exact binomial bound of Clopper and Pearson (1934)"
     needs_split = takes_trained = is_floor = True
+    above_only = ""
     advice = "More data, or a network that errs less, would help."
 
     def events(self) -> Shares:

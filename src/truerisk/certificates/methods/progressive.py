@@ -76,6 +76,7 @@ class Progressive(Method):
     summary = "models trained on growing parts, each tested on the next block; one is drawn for each prediction"
     paper = "progressive validation (Blum, Kalai and Langford 1999)"
     needs_split = True
+    above_only = ""
 
     blocks: int = option(5, "Blocks of progressive.", low=1, high=99)
     expect: float = option(0.0, "Error rate that progressive expects; 0: find out.", low=0, below=1)
