@@ -39,6 +39,7 @@ class Derivation:
     kl: RescaledKL | None = None
     draws: DrawPlan | None = None
     details: tuple[Any, ...] = ()  # what only this method has: one frozen dataclass for each of ``Method.details``
+    risk_lower: float | None = None  # the lower end of a two-sided certificate
 
     def detail(self, kind: type[D]) -> D:
         """The detail of this kind."""
@@ -54,6 +55,14 @@ class Floor:
     n: int
     delta: float
     what: str  # was tested
+
+
+@dataclass(frozen=True)
+class Training:
+    """How often the network errs on the examples that it was trained on."""
+
+    errors: int
+    n: int
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,7 @@ class Record:
     software: dict[str, str]
     version: str
     words: int = WORDS
+    training: Training | None = None
 
     def __getitem__(self, name: str) -> Any:
         """A field of ``certificate.json`` by its name there, for scripts that look one up."""

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from truerisk import words
-from truerisk.certificates.tale import Kind, Line, Quantity, Table, Tale, nats, seen, upper
+from truerisk.certificates.tale import Kind, Line, Quantity, Table, Tale, lower, nats, seen, upper
 from truerisk.errors import TrueriskError
 from truerisk.names import BUILTIN, SAFE_SOURCES
 
@@ -55,6 +55,10 @@ class Story:
     kl: Quantity | None
     threads: int
     version: str
+    chance: float  # how often always answering with the most common class errs
+    lower: Line | None  # of a two-sided certificate
+    training: Line | None
+    subtitle: str  # what qualifies the headline
 
 
 def tell(record: Record) -> Story:
@@ -62,6 +66,7 @@ def tell(record: Record) -> Story:
     settings, found, kl = record.settings, record.derivation, record.derivation.kl
     try:
         tale = settings.method.tell(record)
+        chance, training = _chance(record), _training(record)
     except (LookupError, ArithmeticError) as error:
         raise TrueriskError(
             "the certificate lacks numbers that its method writes, so it can't be shown; run truerisk verify on it."
@@ -100,6 +105,10 @@ def tell(record: Record) -> Story:
         kl=None if kl is None else nats(kl.kl),
         threads=settings.threads,
         version=record.version,
+        chance=chance,
+        lower=None if found.risk_lower is None else _at_least(found.risk_lower),
+        training=training,
+        subtitle="",
     )
 
 
@@ -122,6 +131,22 @@ def unchecked(record: Record, retrained: bool = False) -> list[str]:
         tried = f"{words.several(settings.tried, 'configuration')} and {words.several(settings.methods, 'method')}"
         lines.append(f"that {'nothing else was' if one else f'no more than {tried} were'} tried on this data")
     return lines
+
+
+def _chance(record: Record) -> float:
+    """How often always answering with the most common class errs."""
+    return min(1.0, max(0.0, 1 - max(record.data.counts, default=0) / record.data.n))
+
+
+def _at_least(value: float) -> Line:
+    return Line("lower end", lower(value), "The true risk is at least this.")
+
+
+def _training(record: Record) -> Line | None:
+    if record.training is None:
+        return None
+    errors, n = record.training.errors, record.training.n
+    return Line("training error", seen(errors / n), f"{errors:,} of the {n:,} training examples are misclassified.")
 
 
 def _sentence(*clauses: str) -> str:

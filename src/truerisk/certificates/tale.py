@@ -1,6 +1,6 @@
 """What a method tells of its certificate: numbers that know how they are rounded, lines and tables of them.
 
-How a number is rounded follows from what it is: upper ends up, observed rates to the nearest (``truerisk.words``).
+How a number is rounded follows from what it is: upper ends up, lower ends down, observed rates to the nearest (``truerisk.words``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ class Kind(Enum):
     """What a number is: how it is written with decimals, and how where rates are in percent."""
 
     BOUND = "an upper end of a rate"
+    LOWER = "a lower end of a rate"
     SEEN = "an observed rate"
     NATS = "a KL or a log ratio"
     COUNT = "a whole number"
@@ -24,6 +25,7 @@ class Kind(Enum):
 
 ROUNDED: dict[Kind, tuple[Callable[[float], str], Callable[[float], str]]] = {
     Kind.BOUND: (words.bound, words.bound_percent),
+    Kind.LOWER: (words.lower, words.lower_percent),
     Kind.SEEN: (words.seen, words.seen_percent),
     Kind.NATS: (words.nats, words.nats),
     Kind.COUNT: (lambda value: f"{value:,}", lambda value: f"{value:,}"),
@@ -54,6 +56,11 @@ class Quantity:
 def upper(value: float) -> Quantity:
     """An upper end."""
     return Quantity(value, Kind.BOUND)
+
+
+def lower(value: float) -> Quantity:
+    """A lower end."""
+    return Quantity(value, Kind.LOWER)
 
 
 def seen(value: float) -> Quantity:
