@@ -43,7 +43,7 @@ def render(record: Record, others: Sequence[Record] = ()) -> str:
 
 
 def scale_of(story: Story) -> Scale:
-    """The certificate on the scale from no errors to guessing; a baseline that reads like the certificate is left out."""
+    """The certificate on a scale from 0 to guessing, without a baseline that is printed as the same number."""
     certificate, baseline = story.certificate.quantity, story.floor.quantity
     return Scale(
         chance=story.chance,

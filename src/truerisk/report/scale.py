@@ -11,26 +11,26 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import permutations
 
 from truerisk.certificates.tale import Quantity, lower, seen, upper
+from truerisk.report.labels import Label, Placed, place
 
 ZOOM_BELOW = 1 / 3  # of the scale: if all marks are in this part, they are magnified
 HEADROOM = 1.2  # a magnified scale ends at a round number of at least this times its last mark
 ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 PHONE = 500  # pixels: narrower pictures have smaller letters, and their title above the bar
-COLUMN = 150  # pixels: for the title of a wide picture
-GAP, POLE = 12, 6  # pixels between two labels of a row, and between a label and the leader line of another one
+COLUMN, COLUMN_LETTERS = 150, 15  # pixels and letters: for the title of a wide picture
+MARGIN = 8  # pixels between a label and the edge of the panel
+NEAR = 10  # pixels between the bar and the first row of labels
 LINE = 1.3  # from one line of text to the next, in em
-WRAPS = (99, 22, 15, 10)  # characters in a line: labels are broken into lines only if they find no place otherwise
-LETTERS = (" .,:ijlI'|", 0.4), ("frt-()", 0.5), ("mwMW%\u2192", 1.1)  # widths in em of bold letters: at least DejaVu's
 BEYOND = "no better than guessing \u2192"
-FILLS = {
+ORDER = ("tick", "ring", "dot", "mark", "mark weak")  # later marks are drawn over earlier ones
+COLORS = {
     "track": "#dfe0da",
     "zone": "#efcfc5",
     "panel": "#f4f4ef",
-    "band": "#6dbb88",
-    "band weak": "#e0b05c",
+    "band": "#7cc596",
+    "band weak": "#e6bd73",
     "mark": "#14653a",
     "mark weak": "#8a5a00",
     "dot": "#1b1d21",
@@ -66,13 +66,17 @@ class Scale:
         return self.chance if 0 < self.chance <= 1 and self.last <= self.chance else 1.0
 
     @property
-    def end(self) -> float:
-        """The scale of the marks ends at a round number if it is magnified, else with the whole scale."""
-        return _round_up(HEADROOM * self.last) if 0 < self.last < ZOOM_BELOW * self.full else self.full
+    def facts(self) -> list[tuple[float, str, Quantity, str]]:
+        """The marks that are not certified: value, words, number, and kind of mark."""
+        rates = (self.observed, "observed", "dot"), (self.training, "on its own training examples", "ring")
+        facts = [(value, words, seen(value), kind) for value, words, kind in rates if value is not None]
+        if self.baseline is not None:
+            facts.append((self.baseline, "hold-out baseline", upper(self.baseline), "tick"))
+        return facts
 
 
 def common_end(scales: Sequence[Scale]) -> float:
-    """The right end with which several pictures share one scale."""
+    """The right end with which one picture or several show all marks: a round number if these are magnified."""
     last, full = max(scale.last for scale in scales), max(scale.full for scale in scales)
     return _round_up(HEADROOM * last) if 0 < last < ZOOM_BELOW * full else full
 
@@ -85,18 +89,14 @@ def finding(scale: Scale, title: str = "") -> str:
     """
     parts = [f"certified at most {upper(scale.upper).percent}"]
     if scale.lower is not None:
-        parts.append(f"at least {lower(scale.lower).percent}")
-    for value, words, number, _ in _facts(scale):
-        if value is not None:
-            parts.append(f"{words} {number.percent}")
+        parts.append(f"certified at least {lower(scale.lower).percent}")
+    parts += [f"{words} {number.percent}" for _, words, number, _ in scale.facts]
     parts.append(f"guessing {seen(scale.chance).percent}")
-    worse = " The certificate is no better than guessing." if scale.upper > scale.chance else ""
+    worse = " The certificate is no better than guessing." if scale.upper >= scale.chance else ""
     return f"{f'{title}. ' if title else ''}Scale of error rates: {', '.join(parts)}.{worse}"
 
 
-def scale_svg(
-    scale: Scale, width: int, *, end: float | None = None, title: str = "", overview: bool = True
-) -> str:
+def scale_svg(scale: Scale, width: int, *, end: float | None = None, title: str = "", overview: bool = True) -> str:
     """The picture as an SVG element, ``width`` pixels wide; a phone needs one of 320.
 
     ``end``: the right end of the scale, for pictures that share one (``common_end``). ``title``: a name for the bar,
@@ -104,270 +104,138 @@ def scale_svg(
     """
     if end is not None and end < min(scale.last, 1.0):
         raise ValueError("the scale ends before its last mark; take common_end of all scales")
-    end = scale.end if end is None else end
+    end = common_end([scale]) if end is None else end
     phone = width < PHONE
     size, big, bar = (13, 16, 30) if phone else (16, 20, 40)
-    column = COLUMN if title and not phone else 0
-    left, right = column + 2.2 * size, width - 3.7 * size
-    weak = " weak" if scale.upper > scale.chance else ""
-    inside = end > scale.chance * (1 - 1e-9)  # guessing is on this scale
+    start = COLUMN if title and not phone else 0
+    left, right = start + 3.2 * size, width - 4.5 * size
+    beside = 3 + 0.3 * bar  # pixels from the bar to the numbers at its ends: room for a dot at the very end
+    weak = " weak" if scale.upper >= scale.chance else ""
+    panel, zone = overview and end < scale.full, end > scale.chance
 
     def at(value: float) -> float:
         return left + (right - left) * min(max(0.0, value / end), 1.0)
 
-    certified = _Label(at(scale.upper), "certified: at most", upper(scale.upper), f"mark{weak}", big)
-    above, below = [certified], []
+    above = [Label(at(scale.upper), "certified: at most", _number(upper(scale.upper)), f"mark{weak}", big, strong=True)]
     if scale.lower:
-        above.append(_Label(at(scale.lower), "at least", lower(scale.lower), f"mark{weak}", size))
-    below += [
-        _Label(at(value), words, number, kind, size) for value, words, number, kind in _facts(scale) if value is not None
-    ]
-    if inside:
-        beyond = BEYOND if end > scale.chance else ""
-        below.append(_Label(at(scale.chance), "guessing:", seen(scale.chance), "tick", size, beyond))
+        above.append(Label(at(scale.lower), "at least", _number(lower(scale.lower)), f"mark{weak}", size))
+    below = [Label(at(value), words, _number(number), kind, size) for value, words, number, kind in scale.facts]
+    if end >= scale.chance:
+        note = BEYOND if zone else ""
+        below.append(Label(at(scale.chance), "guessing:", _number(seen(scale.chance)), "tick", size, note))
+    margin = MARGIN if panel else 0
+    over, under = (place(labels, start + margin, width - margin) for labels in (above, below))
 
-    parts: list[str] = []
-    y = 0.0
+    parts, y = [], 0.0
     if title and phone:
         parts.append(_text(0, 1.1 * size, "start", "title", size, [escape(title)]))
-        y += 1.8 * size
-    panel = overview and end < scale.full
+        y = 1.8 * size
     if panel:
-        parts.append(_overview(scale, end, column, width, y, size))
-        y += 1.5 * size + 14 + 1.6 * size
-    top = y
-    y += 12 if panel else 2
-    over, under = place(above, column, width), place(below, column, width)
-    y += _height(over)
-    parts += [
-        _rect(left, y, right - left, bar, "track", 4),
-        _rect(at(scale.chance), y - 5, right - at(scale.chance), bar + 10, "zone") if end > scale.chance else "",
-        _rect(at(scale.lower or 0.0), y, at(scale.upper) - at(scale.lower or 0.0), bar, f"band{weak}"),
-        _text(left - 7, y + bar / 2 + 0.35 * size, "end", "end", size, ["0%"]),
-    ]
-    if not inside or end > scale.chance:
-        parts.append(_text(right + 7, y + bar / 2 + 0.35 * size, "start", "end", size, [_tick(end)]))
-    if title and not phone:
-        lines = textwrap.wrap(title, 15)
-        middle = y + bar / 2 + (0.35 - LINE * (len(lines) - 1) / 2) * size
-        parts.append(_text(0, middle, "start", "title", size, [escape(line) for line in lines]))
-    parts += [_drawn(each, over, y, -1) for each in over] + [_drawn(each, under, y + bar, 1) for each in under]
-    parts += [_symbol(each.label, y, bar) for each in (*under, *over[::-1])]
-    y += bar + _height(under) + (12 if panel else 4)
+        parts.append(_overview(scale, start, width, y, size))
+        y += 14 + 3.1 * size
+    top, y = y, y + (12 if panel else 2) + _rows(over)[-1]
+    middle = y + bar / 2 + 0.35 * size  # the line of text in the middle of the bar
+    begin = at(scale.lower or 0.0)
+    parts.append(_rect(left, y, right - left, bar, "track", 4))
+    if zone:
+        parts.append(_rect(at(scale.chance), y - 5, right - at(scale.chance), bar + 10, "zone"))
+    parts.append(_rect(begin, y, at(scale.upper) - begin, bar, f"band{weak}"))
+    parts.append(_text(left - beside, middle, "end", "end", size, ["0%"]))
+    if end != scale.chance:
+        parts.append(_text(right + beside, middle, "start", "end", size, [f"{100 * end:.3g}%"]))
+    if start:
+        lines = [escape(line) for line in textwrap.wrap(title, COLUMN_LETTERS)]
+        parts.append(_text(0, middle - LINE * size * (len(lines) - 1) / 2, "start", "title", size, lines))
+    parts += [_label(each, over, y, y, -1) for each in over]
+    for each in under:
+        parts.append(_label(each, under, y + bar / 2 if each.label.kind in ("dot", "ring") else y + bar, y + bar, 1))
+    parts += [_mark(each.label, y, bar) for each in sorted((*under, *over), key=lambda p: ORDER.index(p.label.kind))]
+    y += bar + _rows(under)[-1] + (12 if panel else 4)
     if panel:
-        parts.insert(0, _beam(scale, end, column, width, top, y, size))
+        tip = start + (width - start) * end / scale.full  # the part of the whole scale that is magnified
+        sides = f"M{start},{top - 1.6 * size:.1f}V{y:.1f}H{width}V{top:.1f}L{tip:.1f},{top - 1.6 * size:.1f}"
+        parts.insert(0, f'<path class="panel" d="{sides}" fill="{COLORS["panel"]}" stroke="{COLORS["leader"]}"/>')
     head = f'<svg class="scale" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {math.ceil(y)}" role="img"'
     return f'{head} aria-label="{escape(finding(scale, title))}">{"".join(parts)}</svg>'
 
 
-# ---- where labels are ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Label:
-    """Words and a number at a mark; ``note`` is a line of its own."""
-
-    x: float
-    words: str
-    number: Quantity
-    kind: str  # of the mark
-    size: int
-    note: str = ""
-
-    def lines(self, wrap: int) -> tuple[str, ...]:
-        """The text, its number never broken."""
-        number = self.number.percent.replace(" ", "\u00a0")
-        wrapped = [textwrap.wrap(text, wrap, break_long_words=False, break_on_hyphens=False)
-                   for text in (f"{self.words} {number}", self.note)]
-        return tuple(sum(wrapped, []))
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A label with its place: rows count from the bar outward."""
-
-    label: _Label
-    lines: tuple[str, ...]
-    left: float
-    width: float
-    row: int
-
-    @property
-    def right(self) -> float:
-        return self.left + self.width
-
-
-def place(labels: Sequence[_Label], start: float, end: float) -> list[Placed]:
-    """A place for each label between ``start`` and ``end``, such that no two overlap and no leader line meets a text.
-
-    Leader lines are vertical. Labels are placed from the bar outward, in the order that needs the fewest rows: each in
-    the first row where it fits, at a place that leaves out the leader lines of all labels that follow. Such an order
-    exists where any two labels fit side by side, so the text is broken into lines until one is found.
-    """
-    for wrap in WRAPS:
-        tries = [_in_order(order, wrap, start, end) for order in permutations(labels)]
-        found = [places for places in tries if places is not None]
-        if found:
-            return min(found, key=lambda places: (max((p.row for p in places), default=0), _shift(places)))
-    raise ValueError("the picture is too narrow for its labels")
-
-
-def _shift(places: Sequence[Placed]) -> float:
-    """How far the labels are from the middle above their marks, and from the bar."""
-    return sum(abs((p.left + p.right) / 2 - p.label.x) + 40 * p.row for p in places)
-
-
-def _in_order(labels: Sequence[_Label], wrap: int, start: float, end: float) -> list[Placed] | None:
-    placed: list[Placed] = []
-    for i, label in enumerate(labels):
-        lines = label.lines(wrap)
-        wide, later = max(_width(line, label.size) for line in lines), [other.x for other in labels[i + 1 :]]
-        edges = [label.x - wide / 2]
-        for x in (each.x for each in labels):
-            edges += [x + POLE, x - POLE - wide]
-        options = []
-        for left in edges:
-            left = min(max(left, start), end - wide)
-            touches = left - POLE <= label.x <= left + wide + POLE and left >= start
-            if touches and not any(_in(x, left, wide) for x in later):
-                row = _row(label, left, wide, placed)
-                options.append(Placed(label, lines, left, wide, row))
-        if not options:
-            return None
-        placed.append(min(options, key=lambda p: (p.row, _shift([p]))))
-    return placed
-
-
-def _row(label: _Label, left: float, wide: float, placed: Sequence[Placed]) -> int:
-    """The first row where this label overlaps no other one, and where no leader line of an outer one crosses it."""
-    row = 0
-    while any(
-        (p.row == row and left < p.right + GAP and p.left < left + wide + GAP)
-        or (p.row > row and _in(p.label.x, left, wide))
-        for p in placed
-    ):
-        row += 1
-    return row
-
-
-def _in(x: float, left: float, wide: float) -> bool:
-    """Whether a leader line at x is too near a text."""
-    return left - POLE < x < left + wide + POLE
-
-
-def _width(text: str, size: float) -> float:
-    """An upper end of the width of a text in bold, for common fonts."""
-    return size * sum(next((w for some, w in LETTERS if c in some), 0.72) for c in text)
-
-
-# ---- the drawing ---------------------------------------------------------------------------------------------------
-
-
-def _facts(scale: Scale) -> list[tuple[float | None, str, Quantity, str]]:
-    """The marks below the bar."""
-    values = (scale.observed, "observed", "dot"), (scale.training, "on its own training examples", "ring")
-    facts: list[tuple[float | None, str, Quantity, str]] = [(v, text, seen(v or 0.0), kind) for v, text, kind in values]
-    return [*facts, (scale.baseline, "hold-out baseline", upper(scale.baseline or 0.0), "tick")]
-
-
-def _tall(row: Sequence[Placed]) -> float:
-    return max(LINE * p.label.size * len(p.lines) for p in row) + 4
-
-
-def _rows(places: Sequence[Placed]) -> list[float]:
-    """How far from the bar each row begins, and where the last one ends."""
-    ends = [10.0 if places else 0.0]
-    for row in range(1 + max((p.row for p in places), default=-1)):
-        ends.append(ends[-1] + max((_tall([p]) for p in places if p.row == row), default=0.0))
-    return ends
-
-
-def _height(places: Sequence[Placed]) -> float:
-    return _rows(places)[-1]
-
-
-def _drawn(place: Placed, places: Sequence[Placed], edge: float, way: int) -> str:
-    """A label with its leader line to this edge of the bar; ``way``: -1 above, 1 below."""
-    label, size = place.label, place.label.size
-    near = edge + way * _rows(places)[place.row]
-    tall = LINE * size * len(place.lines)
-    first = (near if way > 0 else near - tall) + 0.95 * size
-    reach = near if place.left <= label.x <= place.right else near + way * tall
-    share = (label.x - place.left) / place.width
-    anchor, x = next(
-        (name, at)
-        for least, name, at in (
-            (2 / 3, "end", place.right),
-            (1 / 3, "middle", (place.left + place.right) / 2),
-            (-math.inf, "start", place.left),
-        )
-        if share > least
-    )
-    number = label.number.percent.replace(" ", "\u00a0")
-    lines = [
-        escape(line).replace(number, f'<tspan class="number" font-weight="650">{number}</tspan>')
-        for line in place.lines
-    ]
-    weight = f"strong{label.kind[4:]}" if label.words.startswith("certified") else "label"
-    leader = f'<path class="leader {label.kind}" d="M{label.x:.1f},{edge:.1f}V{reach:.1f}" stroke="{FILLS["leader"]}"/>'
-    return leader + _text(x, first, anchor, weight, size, lines)
-
-
-def _symbol(label: _Label, y: float, bar: float) -> str:
-    """The mark on the bar."""
-    x, middle = f"{label.x:.1f}", y + bar / 2
-    if label.kind == "dot":
-        return f'<circle class="dot" cx="{x}" cy="{middle:.1f}" r="6" fill="{FILLS["dot"]}"/>'
-    if label.kind == "ring":
-        return f'<circle class="ring" cx="{x}" cy="{middle:.1f}" r="9" fill="none" stroke="{FILLS["dot"]}"/>'
-    wide = {"tick": 2.0}.get(label.kind, 5.0 if label.words.startswith("certified") else 3.0)
-    return _rect(label.x - wide / 2, y - 5, wide, bar + 10, label.kind)
-
-
-def _overview(scale: Scale, end: float, start: float, width: float, y: float, size: int) -> str:
+def _overview(scale: Scale, start: float, width: float, y: float, size: int) -> str:
     """The whole scale, slim, with the certified range."""
     full, top = width - start, y + 1.5 * size
-    begin, stop = (start + full * min(v / scale.full, 1.0) for v in (scale.lower or 0.0, scale.upper))
-    chance = seen(scale.chance).percent.replace(" ", "\u00a0")
-    zero, guess = (f'<tspan class="number" font-weight="650">{number}</tspan>' for number in ("0%", chance))
+    begin, stop = (start + full * min(value / scale.full, 1.0) for value in (scale.lower or 0.0, scale.upper))
     return (
-        _text(start, y + size, "start", "label", size, [f"error rate: {zero}"])
-        + _text(width, y + size, "end", "label", size, [f"guessing: {guess}"])
+        _text(start, y + size, "start", "label", size, [_bold("error rate: ", "0%")])
+        + _text(width, y + size, "end", "label", size, [_bold("guessing: ", _number(seen(scale.chance)))])
         + _rect(start, top, full, 14, "track", 4)
         + _rect(begin, top, max(stop - begin, 3.0), 14, "band")
         + _rect(width - 2, top - 3, 2, 20, "tick")
     )
 
 
-def _beam(scale: Scale, end: float, start: float, width: float, top: float, bottom: float, size: int) -> str:
-    """From the part of the whole scale that is magnified to the panel that shows it."""
-    tip, stop = top - 1.6 * size, start + (width - start) * end / scale.full
-    sides = f"M{start:.1f},{tip:.1f}L{start:.1f},{top:.1f}V{bottom:.1f}H{width}V{top:.1f}L{stop:.1f},{tip:.1f}"
-    return f'<path class="panel" d="{sides}" fill="{FILLS["panel"]}" stroke="{FILLS["leader"]}"/>'
+def _rows(places: Sequence[Placed]) -> list[float]:
+    """How far from the bar each row begins, and where the last one ends."""
+    ends = [float(NEAR if places else 0)]
+    for row in range(1 + max((p.row for p in places), default=-1)):
+        ends.append(ends[-1] + 6 + max(LINE * p.label.size * len(p.lines) for p in places if p.row == row))
+    return ends
+
+
+def _label(placed: Placed, places: Sequence[Placed], mark: float, edge: float, way: int) -> str:
+    """A label with the leader line from its mark; ``way``: -1 above this edge of the bar, 1 below."""
+    label, x = placed.label, placed.label.x
+    tall, near = LINE * label.size * len(placed.lines), edge + way * _rows(places)[placed.row]
+    first = (near if way > 0 else near - tall) + 0.95 * label.size
+    reach = near if placed.left <= x <= placed.right else near + way * tall
+    share = (x - placed.left) / placed.width  # a font may be narrower: its text keeps to the side of the leader line
+    anchor, origin = ("start", placed.left) if share < 1 / 3 else ("middle", placed.middle)
+    if share > 2 / 3:
+        anchor, origin = "end", placed.right
+    lines = [
+        _bold(line.removesuffix(label.number), label.number) if line.endswith(label.number) else line
+        for line in map(escape, placed.lines)
+    ]
+    path = f'd="M{x:.1f},{mark:.1f}V{reach:.1f}" stroke="{COLORS["leader"]}"'
+    kind = label.kind.replace("mark", "strong") if label.strong else "label"
+    return f'<path class="leader {label.kind}" {path}/>' + _text(origin, first, anchor, kind, label.size, lines)
+
+
+def _mark(label: Label, y: float, bar: float) -> str:
+    """A dot, a ring or a line on the bar."""
+    center = f'cx="{label.x:.1f}" cy="{y + bar / 2:.1f}"'
+    if label.kind == "dot":
+        return f'<circle class="dot" {center} r="{0.15 * bar:.1f}" fill="{COLORS["dot"]}"/>'
+    if label.kind == "ring":
+        return f'<circle class="ring" {center} r="{0.23 * bar:.1f}" fill="#ffffff" stroke="{COLORS["dot"]}"/>'
+    thick = 2 if label.kind == "tick" else 5 if label.strong else 3
+    return _rect(label.x - thick / 2, y - 5, thick, bar + 10, label.kind)
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str, radius: int = 0) -> str:
-    size = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.0):.1f}" height="{height:.1f}"'
-    return f'<rect class="{kind}" {size} rx="{radius}" fill="{FILLS[kind]}"/>'
+    size = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.0):.1f}" height="{height:.1f}" rx="{radius}"'
+    return f'<rect class="{kind}" {size} fill="{COLORS[kind]}"/>'
 
 
 def _text(x: float, y: float, anchor: str, kind: str, size: float, lines: Sequence[str]) -> str:
     """Lines of text that is escaped already."""
-    rows = "".join(
-        f'<tspan x="{x:.1f}" dy="{LINE * size if i else 0:.1f}">{line}</tspan>' for i, line in enumerate(lines)
-    )
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{rows}</text>'
+    place = f'y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"'
+    rows = (f'<tspan x="{x:.1f}" dy="{LINE * size * bool(i):.1f}">{line}</tspan>' for i, line in enumerate(lines))
+    return f'<text class="{kind}" {place}>{"".join(rows)}</text>'
+
+
+def _bold(words: str, number: str) -> str:
+    return f'{words}<tspan class="number" font-weight="650">{number}</tspan>'
+
+
+def _number(quantity: Quantity) -> str:
+    """A number in percent that no line break divides."""
+    return quantity.percent.replace(" ", "\u00a0")
 
 
 def _round_up(value: float) -> float:
-    """The next round number, as a person would end an axis.
+    """The next round number, as people end an axis.
 
-    >>> [_round_up(v) for v in (0.0528, 0.0035, 0.11)]
+    >>> [_round_up(value) for value in (0.0528, 0.0035, 0.11)]
     [0.06, 0.004, 0.15]
     """
     power = 10.0 ** math.floor(math.log10(value))
     return float(f"{next(r for r in ROUND if r * power >= value * (1 - 1e-9)) * power:.3g}")
-
-
-def _tick(value: float) -> str:
-    return f"{100 * value:.3g}%"
