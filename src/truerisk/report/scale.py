@@ -15,7 +15,7 @@ from html import escape
 from truerisk.certificates.tale import Quantity, lower, seen, upper
 from truerisk.report.labels import Label, Placed, place
 
-ZOOM_BELOW = 1 / 3  # of the scale: if all marks are in this part, they are magnified
+ZOOM_BELOW = 1 / 3  # of a scale that ends at guessing: if all marks are in this part, they are magnified
 HEADROOM = 1.2  # a magnified scale ends at a round number of at least this times its last mark
 ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 PHONE = 500  # pixels: narrower pictures have smaller letters, and their title above the bar
@@ -61,9 +61,14 @@ class Scale:
         return max(v for v in (self.upper, self.lower, self.observed, self.baseline, self.training) if v is not None)
 
     @property
+    def beyond(self) -> bool:
+        """Whether a mark lies beyond guessing."""
+        return not 0 < self.last <= self.chance <= 1
+
+    @property
     def full(self) -> float:
         """The whole scale ends at guessing, or at 1 if a mark lies beyond."""
-        return self.chance if 0 < self.chance <= 1 and self.last <= self.chance else 1.0
+        return 1.0 if self.beyond else self.chance
 
     @property
     def facts(self) -> list[tuple[float, str, Quantity, str]]:
@@ -78,7 +83,8 @@ class Scale:
 def common_end(scales: Sequence[Scale]) -> float:
     """The right end with which one picture or several show all marks: a round number if these are magnified."""
     last, full = max(scale.last for scale in scales), max(scale.full for scale in scales)
-    return _round_up(HEADROOM * last) if 0 < last < ZOOM_BELOW * full else full
+    beyond = any(scale.beyond for scale in scales)
+    return full if beyond or last >= ZOOM_BELOW * full else _round_up(HEADROOM * last)
 
 
 def finding(scale: Scale, title: str = "") -> str:
@@ -111,7 +117,7 @@ def scale_svg(scale: Scale, width: int, *, end: float | None = None, title: str 
     left, right = start + 3.2 * size, width - 4.5 * size
     beside = 3 + 0.3 * bar  # pixels from the bar to the numbers at its ends: room for a dot at the very end
     weak = " weak" if scale.upper >= scale.chance else ""
-    panel, zone = overview and end < scale.full, end > scale.chance
+    panel, zone = overview and end < scale.full and not scale.beyond, end > scale.chance
 
     def at(value: float) -> float:
         return left + (right - left) * min(max(0.0, value / end), 1.0)
