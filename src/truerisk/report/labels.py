@@ -11,6 +11,7 @@ GAP, POLE = 12, 6  # pixels between two labels of a row, and between a label and
 BREAKS = (99, 22, 15, 10)  # characters in a line: labels are broken into lines only if they find no place otherwise
 LETTERS = (" .,:ijlI'|", 0.4), ("frt-()", 0.5), ("mwMW%\u2192", 1.1)  # widths in em of bold letters, others: 0.72
 REGULAR = 0.91  # of the width of bold letters. Both are upper ends for common fonts; DejaVu Sans is the widest
+EPS = 1e-6  # pixels: rounding errors
 ROW_COST = 40  # pixels: a label moves sideways by this much rather than one row away from the bar
 
 
@@ -89,7 +90,7 @@ def _in_order(labels: Sequence[Label], length: int, start: float, end: float) ->
         options = []
         for wanted in (label.x - width / 2, *beside):
             left = min(max(wanted, start), end - width)
-            joined = start <= left and left - POLE <= label.x <= left + width + POLE
+            joined = start <= left and left - POLE - EPS <= label.x <= left + width + POLE + EPS
             if joined and not any(_meets(x, left, width) for x in later):
                 options.append(Placed(label, lines, left, width, _row(left, width, placed)))
         if not options:
@@ -112,7 +113,7 @@ def _row(left: float, width: float, placed: Sequence[Placed]) -> int:
 
 def _meets(x: float, left: float, width: float) -> bool:
     """Whether a leader line at ``x`` is too near a text."""
-    return left - POLE < x < left + width + POLE
+    return left - POLE + EPS < x < left + width + POLE - EPS
 
 
 def _em(text: str) -> float:

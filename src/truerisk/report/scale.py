@@ -17,6 +17,7 @@ from truerisk.report.labels import Label, Placed, place
 
 ZOOM_BELOW = 1 / 3  # of a scale that ends at guessing: if all marks are in this part, they are magnified
 HEADROOM = 1.2  # a magnified scale ends at a round number of at least this times its last mark
+FINEST = 1e-4  # numbers in percent have two decimals, so no scale shows less than this
 ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 PHONE = 500  # pixels: narrower pictures have smaller letters, and their title above the bar
 COLUMN, COLUMN_LETTERS = 150, 15  # pixels and letters: for the title of a wide picture
@@ -84,7 +85,7 @@ def common_end(scales: Sequence[Scale]) -> float:
     """The right end with which one picture or several show all marks: a round number if these are magnified."""
     last, full = max(scale.last for scale in scales), max(scale.full for scale in scales)
     beyond = any(scale.beyond for scale in scales)
-    return full if beyond or last >= ZOOM_BELOW * full else _round_up(HEADROOM * last)
+    return full if beyond or last >= ZOOM_BELOW * full else min(full, _round_up(HEADROOM * max(last, FINEST)))
 
 
 def finding(scale: Scale, title: str = "") -> str:
@@ -114,7 +115,7 @@ def scale_svg(scale: Scale, width: int, *, end: float | None = None, title: str 
     phone = width < PHONE
     size, big, bar = (13, 16, 30) if phone else (16, 20, 40)
     start = COLUMN if title and not phone else 0
-    left, right = start + 3.2 * size, width - 4.5 * size
+    left, right = start + 3.2 * size, width - 4.8 * size
     beside = 3 + 0.3 * bar  # pixels from the bar to the numbers at its ends: room for a dot at the very end
     weak = " weak" if scale.upper >= scale.chance else ""
     panel, zone = overview and end < scale.full and not scale.beyond, end > scale.chance
