@@ -9,7 +9,7 @@ from itertools import permutations
 
 GAP, POLE = 12, 6  # pixels between two labels of a row, and between a label and the leader line of another one
 BREAKS = (99, 22, 15, 10)  # characters in a line: labels are broken into lines only if they find no place otherwise
-LETTERS = (" .,:ijlI'|", 0.4), ("frt-()", 0.5), ("mwMW%\u2192", 1.1)  # widths in em of bold letters, others: 0.72
+LETTERS = (" \u00a0.,:ijlI'|", 0.4), ("frt-()", 0.5), ("mwMW%\u2192", 1.1)  # widths in em of bold letters, others: 0.72
 REGULAR = 0.91  # of the width of bold letters. Both are upper ends for common fonts; DejaVu Sans is the widest
 EPS = 1e-6  # pixels: rounding errors
 ROW_COST = 40  # pixels: a label moves sideways by this much rather than one row away from the bar
@@ -87,6 +87,7 @@ def _in_order(labels: Sequence[Label], length: int, start: float, end: float) ->
         lines = label.lines(length)
         width, later = max(map(label.width, lines)), [other.x for other in labels[i + 1 :]]
         beside = [left for other in labels for left in (other.x + POLE, other.x - POLE - width)]
+        beside += [left for p in placed for left in (p.right + GAP, p.left - GAP - width)]
         options = []
         for wanted in (label.x - width / 2, *beside):
             left = min(max(wanted, start), end - width)
@@ -103,7 +104,7 @@ def _row(left: float, width: float, placed: Sequence[Placed]) -> int:
     """The first row where this text overlaps no other one, and where no leader line of an outer row meets it."""
     row = 0
     while any(
-        (p.row == row and left < p.right + GAP and p.left < left + width + GAP)
+        (p.row == row and left < p.right + GAP - EPS and p.left < left + width + GAP - EPS)
         or (p.row > row and _meets(p.label.x, left, width))
         for p in placed
     ):
