@@ -5,6 +5,7 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from html import unescape
 from html.parser import HTMLParser
@@ -15,11 +16,13 @@ from report.conftest import KEPT, MADE
 
 import truerisk
 from truerisk.certificates.checking.reading import record_of
-from truerisk.certificates.record import Record
+from truerisk.certificates.record import Fit, Lower, Record
 from truerisk.certificates.story import Story, tell
 from truerisk.errors import TrueriskError
 from truerisk.report import certificate, write_report
+from truerisk.report.certificate import scale_of
 from truerisk.report.figures import FLOOR, INK, ON_PART, PARTS, bound_figure, segments
+from truerisk.report.scale import finding
 
 EVIL = "<script>alert(1)</script>"
 VOID = {"meta", "link", "br", "hr", "img"}
@@ -47,6 +50,9 @@ class Outline(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+    def classes(self):
+        return {value for _, name, value in self.attributes if name == "class"}
 
     def handle_data(self, data):
         if "style" not in self.open:
@@ -116,7 +122,7 @@ def test_numbers_for_people(pac_bayes):
     assert "KL 12.35 nats between posterior and prior" in text
     assert "KL before rescaling 1,234.6 nats" in text
     assert "30,766 wrong answers out of 795,600" in text
-    assert "Together, the certificate (rounded up) 7.7 %" in text
+    assert "Sum: the certificate (rounded up) 7.7 %" in text
     assert "McAllester 11.5 %" in text
     assert "Thiemann (says nothing) 100 %" in text
     assert "same event" in text
@@ -127,6 +133,59 @@ def test_hold_out_has_no_kl_and_no_other_forms(hold_out):
     assert "KL" not in text
     assert "other forms" not in text
     assert "Draws" not in text
+
+
+def test_the_page_begins_with_the_picture(record):
+    outline = Outline(render(record))
+    assert outline.tags[outline.tags.index("h1") :][:4] == ["h1", "figure", "div", "svg"]
+    scale, told = scale_of(story(record)), story(record)
+    assert scale.upper == record["risk_bound"]
+    assert scale.observed == record["empirical_risk"]
+    assert scale.chance == told.chance == 1 - 600 / 1797
+    assert scale.lower is scale.training is None
+    assert (scale.baseline is None) == (told.floor.quantity.percent == told.certificate.quantity.percent)
+
+
+def test_a_baseline_that_is_the_same_number_is_left_out(pac_bayes):
+    assert scale_of(story(pac_bayes)).baseline == pac_bayes["floor"]
+    assert scale_of(story(pac_bayes | {"floor": pac_bayes["risk_bound"] + 1e-9})).baseline is None
+    assert "hold-out baseline" not in render(pac_bayes | {"floor": pac_bayes["risk_bound"]}).split("</figure>")[0]
+
+
+def test_two_ends_and_the_training_error(hold_out):
+    """The lower end is rounded down, also where the nearest number is above it."""
+    plain = record_of(hold_out)
+    derivation = replace(plain.derivation, lower=Lower(0.02079, 0.03))
+    record = replace(plain, derivation=derivation, fit=Fit(1 / 897, 897, 0.0196, 0.05, "good fit"))
+    told = tell(record)
+    assert [told.lower.quantity.percent.replace(" ", ""), told.lower.quantity.plain] == ["2.0%", "0.0207"]
+    assert told.training.quantity.percent.replace(" ", "") == "0.11%"
+    picture = words(render(record)).replace("\u00a0", " ").replace(" %", "%")
+    for label in ("at least 2.0%", "on its own training examples 0.11%", "Lower end 2.0%"):
+        assert label in picture
+        assert label not in words(render(plain)).replace("\u00a0", " ").replace(" %", "%")
+
+
+def test_a_subtitle_is_shown_only_if_there_is_one(hold_out, monkeypatch):
+    assert "subtitle" not in Outline(render(hold_out)).classes()
+    told = replace(story(hold_out), subtitle=f"With weights {EVIL}")
+    monkeypatch.setattr(certificate, "tell", lambda record: told)
+    page = render(hold_out)
+    assert "subtitle" in Outline(page).classes()
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize("data", [{"n": 0}, {"counts": [10**400, 1, 1]}])
+def test_class_counts_that_no_data_has_are_refused(hold_out, data):
+    hold_out["data"] |= data
+    with pytest.raises(TrueriskError, match="certificate"):
+        story(hold_out)
+
+
+@pytest.mark.parametrize("counts", [[], [-5, 1], [1797], [9999, 1]])
+def test_guessing_errs_with_a_probability(hold_out, counts):
+    hold_out["data"] |= {"counts": counts}
+    assert 0 <= story(hold_out).chance <= 1
 
 
 def test_warnings_are_shown_only_if_there_are_any(pac_bayes):
@@ -200,7 +259,8 @@ def test_headings_language_and_alternative(record):
     ids = [value for _, name, value in outline.attributes if name == "id"]
     assert len(ids) == len(set(ids))
     assert {v for _, name, v in outline.attributes if name == "aria-labelledby"} <= set(ids)
-    [alternative] = [value for _, name, value in outline.attributes if name == "aria-label"]
+    wide, narrow, alternative = (value for _, name, value in outline.attributes if name == "aria-label")
+    assert wide == narrow == finding(scale_of(story(record)))
     for entry in record["breakdown"]:
         assert entry["part"] in alternative
 

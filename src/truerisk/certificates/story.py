@@ -71,6 +71,8 @@ class Story:
     kl: Quantity | None
     threads: int
     version: str
+    chance: float  # how often always answering with the most common class errs
+    subtitle: str  # what qualifies the headline
 
 
 def tell(record: Record) -> Story:
@@ -78,6 +80,7 @@ def tell(record: Record) -> Story:
     settings, found, kl = record.settings, record.derivation, record.derivation.kl
     try:
         tale = settings.method.tell(record)
+        chance = _chance(record)
     except (LookupError, ArithmeticError) as error:
         raise TrueriskError(
             "the certificate lacks numbers that its method writes, so it can't be shown; run truerisk verify on it."
@@ -119,6 +122,8 @@ def tell(record: Record) -> Story:
         kl=None if kl is None else nats(kl.kl),
         threads=settings.threads,
         version=record.version,
+        chance=chance,
+        subtitle="",
     )
 
 
@@ -132,16 +137,11 @@ def _lower(record: Record) -> Line | None:
 
 
 def _training(record: Record) -> Line | None:
-    if record.fit is None:
+    """None as well where the examples that certify trained the predictor: that is the observed error."""
+    if record.fit is None or record.settings.method.fits_certify:
         return None
-    examples = "certification examples, which also trained it" if _same_rows(record) else "training examples"
-    meaning = f"error rate on its own {record.fit.n:,} {examples}"
+    meaning = f"error rate on its own {record.fit.n:,} training examples"
     return Line("training error", seen(record.fit.training_error), meaning)
-
-
-def _same_rows(record: Record) -> bool:
-    """Whether the examples that certify trained the predictor as well."""
-    return record.settings.method.fits_certify
 
 
 def _fit(record: Record) -> str:
@@ -189,6 +189,11 @@ def unchecked(record: Record, retrained: bool = False) -> list[str]:
         tried = f"{words.several(settings.tried, 'configuration')} and {words.several(settings.methods, 'method')}"
         lines.append(f"that {'nothing else was' if one else f'no more than {tried} were'} tried on this data")
     return lines
+
+
+def _chance(record: Record) -> float:
+    """How often always answering with the most common class errs."""
+    return min(1.0, max(0.0, 1 - max(record.data.counts, default=0) / record.data.n))
 
 
 def _sentence(*clauses: str) -> str:

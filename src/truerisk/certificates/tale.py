@@ -1,6 +1,7 @@
 """What a method tells of its certificate: numbers that know how they are rounded, lines and tables of them.
 
-How a number is rounded follows from what it is: upper ends up, observed rates to the nearest (``truerisk.words``).
+How a number is rounded follows from what it is: upper ends up, lower ends down, observed rates to the nearest
+(``truerisk.words``).
 """
 
 from __future__ import annotations

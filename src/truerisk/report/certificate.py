@@ -12,8 +12,9 @@ from truerisk.certificates.story import Story, tell
 from truerisk.certificates.tale import Quantity
 from truerisk.report.extra import extra
 from truerisk.report.figures import bound_figure, segments
+from truerisk.report.scale import Scale, scale_svg
 
-WIDE, NARROW = 780, 320  # pixels: the figure is drawn twice, so that its letters keep their size on a phone
+WIDE, NARROW = 780, 320  # pixels: each figure is drawn twice, so that its letters keep their size on a phone
 
 
 def write_report(record: Record, path: str | Path, others: Sequence[Record] = ()) -> Path:
@@ -29,14 +30,29 @@ def write_report(record: Record, path: str | Path, others: Sequence[Record] = ()
 def render(record: Record, others: Sequence[Record] = ()) -> str:
     """The page as HTML. All text of the record is escaped."""
     environment, story = templates(), tell(record)
+    scale = scale_of(story)
     environment.filters["cell"] = _cell
     page: str = environment.get_template("certificate.html.j2").render(
         story=story,
-        cards=(story.certificate, story.floor, story.seen),
+        cards=[line for line in (story.certificate, story.lower, story.seen, story.floor) if line is not None],
+        hero={"wide": scale_svg(scale, WIDE), "narrow": scale_svg(scale, NARROW)},
         figure=_figure(story),
         methods=[story, *map(tell, others)] if others else [],
     )
     return page
+
+
+def scale_of(story: Story) -> Scale:
+    """The certificate on a scale from 0 to guessing, without a baseline that is printed as the same number."""
+    certificate, baseline = story.certificate.quantity, story.floor.quantity
+    return Scale(
+        chance=story.chance,
+        upper=certificate.value,
+        lower=story.lower.quantity.value if story.lower else None,
+        observed=story.seen.quantity.value,
+        baseline=None if baseline.percent == certificate.percent else baseline.value,
+        training=story.training.quantity.value if story.training else None,
+    )
 
 
 def templates() -> Any:
@@ -61,8 +77,8 @@ def _figure(story: Story) -> dict[str, Any]:
     return {
         "wide": bound_figure(story, WIDE),
         "narrow": bound_figure(story, NARROW),
-        "alternative": f"Two bars on one axis of risk. The certificate, {total}, is made of: {listed}. "
-        f"The floor is {story.floor.quantity.percent}.",
+        "alternative": f"Two bars on one axis of risk. The certificate, {total}, consists of: {listed}. "
+        f"The hold-out baseline is {story.floor.quantity.percent}.",
         "parts": parts,
         "total": total,
     }
