@@ -38,7 +38,7 @@ TOP, PLAN, OPTIONS = "", "plan", "settings.options"
 NUMBERED = ("counts", "files")  # names with a number in them are described once, with N in its place
 WHOLE = ("software",)  # depends on the machine: described as a whole
 SAME = {"steps.draws": "draws"}  # objects that are described elsewhere
-INSIDE = ("floor_detail", "ledger", "breakdown", "data", "model")  # described in the table of the object around them
+INSIDE = ("floor_detail", "ledger", "breakdown", "fit", "data", "model")  # described in the table of the object around them
 TYPED: dict[str, Any] = {"data": DataCard, "draws": DrawPlan, "settings": Settings, PLAN: Plan}
 WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", NoneType: "null"}
 PRIORS = (Prior("zero"), Prior("init"), Prior("split:0.5"), NOTHING_TRAINED)
@@ -48,6 +48,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "format": "Version of this format.",
         "sentence": "The certificate in one sentence.",
         "risk_bound": "The true risk of the predictor is at most this, except with probability ``delta``.",
+        "risk_lower": "The true risk is at least this; null unless both ends were asked for (``two_sided``). Both ends "
+        "hold together except with probability ``delta``.",
         "delta": "Failure probability of the certificate.",
         "predictor": "``stochastic`` (weights, or a network, sampled for each prediction), ``single-draw`` (sampled "
         "once and kept) or ``deterministic``.",
@@ -58,6 +60,9 @@ MEANINGS: dict[str, dict[str, str]] = {
         "of disagreements.",
         "empirical_risk_upper": "The error rate that enters the bound: ``empirical_risk`` plus its Monte Carlo error. "
         "Equal to ``empirical_risk`` where nothing is sampled.",
+        "empirical_risk_lower": "The error rate that enters the lower end: without ties, and minus its Monte Carlo error. "
+        "Null without a lower end.",
+        "fit": "Training error and gap to unseen examples, or null where no training error is known.",
         "n_certify": "Number of rows in the certification set.",
         "n_prior": "Number of rows that train first; with ``fresh``, of rows left out because the network saw them.",
         "counts": "Everything that was counted, by name (see :ref:`format-counts`). All other numbers follow from "
@@ -101,6 +106,15 @@ MEANINGS: dict[str, dict[str, str]] = {
         "part": "Words: what this part is due to.",
         "value": "Its share of ``risk_bound``.",
     },
+    "fit": {
+        "training_error": "Error rate on the training examples; for a posterior, on the certification set that trained "
+        "it.",
+        "n": "Number of these examples.",
+        "gap_lower": "The true risk exceeds the training error by at least this; null without a lower end.",
+        "gap_upper": "The true risk exceeds the training error by at most this.",
+        "diagnosis": "``overfits`` (a gap of more than five points is certain), ``underfits`` (a training error above "
+        "5%), ``good fit`` (a gap of at most five points is certain) or ``cannot tell``.",
+    },
     "data": {
         "name": "Name of the data.",
         "source": "The name that loads the data again, or null for your own data.",
@@ -116,6 +130,9 @@ MEANINGS: dict[str, dict[str, str]] = {
     },
     "counts": {
         "floor": "Errors of the network that the hold-out baseline tests.",
+        "training": "Wrong answers of the network on the examples that trained it.",
+        "NAME, without ties": "With ``two_sided``: the same errors without ties and near ties, which a lower end must "
+        "not count.",
         "draws": "Errors of sampled networks, among ``n * passes`` answers of the plan ``draws``.",
         "drawn network": "Errors of the one sampled network on the certification set.",
         "decoded network": "Errors of the network that the compressed file decodes to.",
@@ -169,6 +186,9 @@ MEANINGS: dict[str, dict[str, str]] = {
         "repeats_are_draws": "Your word that rows with equal values are separate draws.",
         "repeats": "Number of rows that equal a row of another set, or another unlabeled input.",
         "row_ids": "SHA-256 of the identities that you gave, or empty.",
+        "two_sided": "Whether the risk is bounded from below as well.",
+        "own_errors": "With ``fresh`` and a training set of its own: wrong answers on that set, on your word.",
+        "own_rows": "Number of examples in that set; 0 where none was given.",
     },
     "settings.plans": {
         "prior": "The network that is trained on the prior's own examples.",
@@ -269,7 +289,7 @@ def walk(found: dict[str, Any], place: str = TOP) -> Iterator[tuple[str, str, An
     """All fields of a certificate: the object that each is in, its name there, and its value."""
     for name, value in found.items():
         if place in NUMBERED:
-            name = re.sub(r"\d+", "N", name.removesuffix(SUFFIX))
+            name = re.sub(r".+(, without ties)", r"NAME\1", re.sub(r"\d+", "N", name.removesuffix(SUFFIX)))
         yield place, name, value
         inner = f"{place}.{name}".lstrip(".")
         inner = PLAN if place == "settings.plans" else SAME.get(inner, inner)

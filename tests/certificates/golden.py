@@ -74,9 +74,10 @@ def _disagreement(epochs: int = 60, **options: Any) -> dict[str, Any]:
 
 
 CASES: dict[str, Callable[[], dict[str, Any]]] = {
-    "pac-bayes-kl": lambda: {"epochs": 20},
-    "pac-bayes-kl-last": lambda: {"options": {"random": "last", "warmup": 0.5}},
-    "pac-bayes-kl-grid": lambda: {"prior": "init", "options": {"scales": "grid"}},
+    "pac-bayes-kl": lambda: {"method": "pac-bayes-kl", "epochs": 20},
+    "pac-bayes-kl-last": lambda: {"method": "pac-bayes-kl", "options": {"random": "last", "warmup": 0.5}},
+    "pac-bayes-kl-grid": lambda: {"method": "pac-bayes-kl", "prior": "init", "options": {"scales": "grid"}},
+    "pac-bayes-kl-two-sided": lambda: {"method": "pac-bayes-kl", "epochs": 20, "two_sided": True},
     "single-draw": lambda: {"method": "single-draw", "epochs": 20},
     "progressive": lambda: {"method": "progressive", "epochs": 10},
     "progressive-expect": lambda: {"method": "progressive", "options": {"blocks": 3, "expect": 0.4}},
@@ -92,6 +93,14 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "description-length": lambda: {"method": "description-length", "epochs": 10},
     "description-length-given": lambda: {"method": "description-length", "options": {"price": 2.0}, **_given()},
     "hold-out": lambda: {"method": "hold-out", "prior": "split:0.8", "tried": 3, "delta": 0.1, "epochs": 40},
+    "default": lambda: {"epochs": 20},
+    "hold-out-two-sided": lambda: {"epochs": 40, "two_sided": True},
+    "fresh-trained-on": lambda: {
+        "fresh": data().take(np.arange(300, ROWS)),
+        "trained_on": data().take(np.arange(300)),
+        "two_sided": True,
+        **_given(),
+    },
     "fresh": lambda: {"fresh": data(), "trained_on": np.arange(300), **_given()},
     "pac-bayes-around": lambda: {"method": "pac-bayes-around", **_given()},
     "single-draw-around": lambda: {"epochs": 10, "method": "single-draw-around", "prior": "init", **_given()},

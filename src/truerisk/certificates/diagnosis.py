@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from truerisk.certificates.record import Derivation, Fit
+from truerisk import words
+from truerisk.certificates.record import Derivation, Fit, Record
 
 if TYPE_CHECKING:
     from truerisk.certificates.counts import Counts
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
 
 WIDE = 0.05  # a gap, or a training error, of more than five points is called large
 UNDERFITS, GOOD_FIT, OVERFITS, CANNOT_TELL = "underfits", "good fit", "overfits", "cannot tell"
+REASONS = {
+    UNDERFITS: "its training error is above 5%",
+    GOOD_FIT: "it fits its training examples, and does at most 5 points worse on unseen ones",
+    OVERFITS: "on unseen examples it is certainly worse by more than 5 points",
+    CANNOT_TELL: "too few certification examples to bound the gap by 5 points",
+}
+SEARCH = "To fit better, let truerisk search compare networks and learning rates on rows that never certify."
 
 
 def diagnose(settings: Settings, counts: Counts, found: Derivation) -> Fit | None:
@@ -45,3 +53,26 @@ def word(training_error: float, at_least: float | None, at_most: float) -> str:
     if training_error > WIDE:
         return UNDERFITS
     return GOOD_FIT if at_most <= WIDE else CANNOT_TELL
+
+
+def explain(record: Record) -> str:
+    """Whether the network learned or memorized, with the reason; empty where no training error is known."""
+    fit, found = record.fit, record.derivation
+    if fit is None:
+        return ""
+    own = f"On its own examples it errs on {words.seen_percent(fit.training_error)}"
+    if found.lower is not None:
+        ends = f"{words.lower_percent(found.lower.risk)} to {words.bound_percent(found.risk_bound)}"
+    else:
+        ends = f"at most {words.bound_percent(found.risk_bound)}"
+    if fit.gap_lower is not None and fit.gap_lower > WIDE:
+        gap = f"a certified gap of at least {words.lower_points(fit.gap_lower)}"
+    else:
+        gap = f"the gap is at most {words.bound_points(max(0.0, fit.gap_upper))}"
+    found_out = f"{own}, on unseen ones on {ends}: {gap}. Diagnosis: {fit.diagnosis} ({REASONS[fit.diagnosis]})."
+    return f"{found_out} {SEARCH}" if fit.training_error > 0 and _searchable(record.settings) else found_out
+
+
+def _searchable(settings: Settings) -> bool:
+    """Whether ``truerisk search`` looks for a better network or learning rate of this kind."""
+    return bool(settings.prior.fraction) and not settings.own_training and not settings.method.fits_certify

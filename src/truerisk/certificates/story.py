@@ -10,26 +10,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from truerisk import words
-from truerisk.certificates.diagnosis import CANNOT_TELL, GOOD_FIT, OVERFITS, UNDERFITS, WIDE
+from truerisk.certificates.diagnosis import explain
 from truerisk.certificates.tale import Kind, Line, Quantity, Table, Tale, lower, nats, seen, upper
 from truerisk.errors import TrueriskError
 from truerisk.names import BUILTIN, SAFE_SOURCES
 
 if TYPE_CHECKING:
     from truerisk.certificates.record import Record
-    from truerisk.certificates.settings import Settings
     from truerisk.plan import DrawPlan
-
-
-REASONS = {
-    UNDERFITS: "its training error is above 5%",
-    GOOD_FIT: "it fits its training examples, and does at most 5 points worse on unseen ones",
-    OVERFITS: "on unseen examples it is certainly worse by more than 5 points",
-    CANNOT_TELL: "too few certification examples to know the gap within 5 points",
-}
-
-
-SEARCH = "To fit better, let truerisk search compare networks and learning rates on rows that never certify."
 
 
 @dataclass(frozen=True)
@@ -99,7 +87,7 @@ def tell(record: Record) -> Story:
         floor=Line("floor", upper(record.floor.bound), _instead(record), f"the hold-out bound: {record.floor.what}"),
         seen=Line("seen", seen(found.empirical_risk), _sentence(tale.seen, tale.counted), tale.seen),
         training=_training(record),
-        fit=_fit(record),
+        fit=explain(record),
         lines=(*tale.lines, *_kl_lines(record, tale)),
         delta=Line(
             "delta",
@@ -142,29 +130,6 @@ def _training(record: Record) -> Line | None:
         return None
     meaning = f"error rate on its own {record.fit.n:,} training examples"
     return Line("training error", seen(record.fit.training_error), meaning)
-
-
-def _fit(record: Record) -> str:
-    """Whether the network learned or memorized, in a sentence with its reason."""
-    fit, found = record.fit, record.derivation
-    if fit is None:
-        return ""
-    own = f"On its own examples it errs on {words.seen_percent(fit.training_error)}"
-    if found.lower is not None:
-        ends = f"{words.lower_percent(found.lower.risk)} to {words.bound_percent(found.risk_bound)}"
-    else:
-        ends = f"at most {words.bound_percent(found.risk_bound)}"
-    if fit.gap_lower is not None and fit.gap_lower > WIDE:
-        gap = f"a certified gap of at least {words.lower_points(fit.gap_lower)}"
-    else:
-        gap = f"the gap is at most {words.bound_points(max(0.0, fit.gap_upper))}"
-    found_out = f"{own}, on unseen ones on {ends}: {gap}. Diagnosis: {fit.diagnosis} ({REASONS[fit.diagnosis]})."
-    return f"{found_out} {SEARCH}" if fit.training_error > 0 and _searchable(record.settings) else found_out
-
-
-def _searchable(settings: Settings) -> bool:
-    """Whether ``truerisk search`` looks for a better network or learning rate of this kind."""
-    return bool(settings.prior.fraction) and not settings.own_training and not settings.method.fits_certify
 
 
 def unchecked(record: Record, retrained: bool = False) -> list[str]:
