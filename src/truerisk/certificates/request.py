@@ -10,7 +10,7 @@ from typing import Any
 
 from truerisk.certificates.draws import Draws
 from truerisk.certificates.methods import BASELINE, METHODS, PREDICTORS, USUAL, Method, find_method
-from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW
+from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.schema import option, settle
 from truerisk.certificates.settings import LARGEST_SEED, PRIOR_STDS
@@ -19,6 +19,7 @@ from truerisk.names import CPU, DEVICES, OBJECTIVES
 
 Fit = Callable[..., Any]  # (fresh module, torch Dataset) -> the trained module, or None if trained in place
 OF_TRAINING = ("prior", "epochs", "lr", "prior_std", "fit")  # of no use where nothing is trained
+OF_POSTERIORS = ("prior_std", "objective")  # of no use where no posterior is trained
 ALL = "all"  # in place of a method's name: every one that applies
 
 
@@ -122,6 +123,12 @@ class Request:
         asked, found = self.asked_prior, self.candidates(self.brings_weights)
         if len(found) == 1 and self.fresh is None:
             found[0].refuse(asked or found[0].usual_prior, given=found[0].needs_weights)
+        unused = [name for name in OF_POSTERIORS if getattr(self, name) != getattr(Request, name)]
+        if unused and not any(method.gaussian or method.needs_weights for method in found):
+            raise TrueriskError(
+                f"{unused[0]} is for methods with a prior and a posterior over weights; name one, as in --method "
+                f"{USUAL[STOCHASTIC][0].name}."
+            )
         if len(found) == 1 and self.two_sided:
             found[0].refuse_lower_end()
 

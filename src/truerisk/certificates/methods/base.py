@@ -73,6 +73,7 @@ class Method(ABC):
     usual_prior: ClassVar[Prior] = Prior("split:0.5")
     advice: ClassVar[str] = ""  # for certificates that say nothing; "": the usual one
     above_only: ClassVar[str] = "its theorem bounds the risk from above only"  # why no lower end; "": there is one
+    gaussian: ClassVar[bool] = False  # has a prior and a posterior over weights: prior_std and objective are for it
     fits_certify: ClassVar[bool] = False  # the predictor was trained on the very examples that certify it
     counts_weights: ClassVar[bool] = False  # its bound grows with the number of weights: small networks suit it
 
@@ -86,7 +87,7 @@ class Method(ABC):
         """The method with these options, as a user or a file names them."""
         unknown = sorted(options.keys() - cls.takes(options).keys())
         if unknown:
-            raise TrueriskError(f"the method {cls.name} takes no option {', '.join(unknown)}.")
+            raise TrueriskError(f"the method {cls.name} takes no option {', '.join(unknown)}{_taken_by(unknown[0])}.")
         return cls(**options)
 
     @classmethod
@@ -238,6 +239,14 @@ class Method(ABC):
     def vouched(self, record: Record) -> list[str]:
         """What ``verify`` can't check at all: the user's word."""
         return []
+
+
+def _taken_by(option: str) -> str:
+    """The methods that take an option, for whoever gave it to another one."""
+    from truerisk.certificates.methods import METHODS
+
+    names = [kind.name for kind in METHODS.values() if option in {flag.name for flag in flags(kind)}]
+    return f"; name one that does: --method {' or '.join(names)}" if names else ""
 
 
 def floor_counts(settings: Settings, data: Data, evidence: Evidence) -> Counts:

@@ -67,7 +67,7 @@ class Posterior(Method):
 
     predictor = STOCHASTIC
     paper = "the PAC-Bayes-kl inequality (Seeger 2002, Maurer 2004)"
-    counts_weights = fits_certify = True
+    gaussian = counts_weights = fits_certify = True
     above_only = ""
 
     scales: str = option(

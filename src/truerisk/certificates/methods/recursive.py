@@ -84,7 +84,7 @@ class Recursive(Method):
     summary = "weights drawn from the last of a chain of posteriors, each the prior of the next (recursive PAC-Bayes)"
     paper = "recursive PAC-Bayes (Wu, Zhang, Cherief-Abdellatif and Seldin 2024)"
     usual_prior = Prior("init")
-    counts_weights = True
+    gaussian = counts_weights = True
     above_only = "each of its steps bounds an excess loss from above only"
 
     steps: int = option(3, "Steps of recursive.", low=2, high=MOST_STEPS)
