@@ -189,7 +189,7 @@ def test_a_file_in_another_encoding(made, tmp_path, encoding):
 
 
 def test_a_name_that_writes_on_the_terminal(made, tmp_path):
-    name = "x\x1b[2K\x1b[GConfirmed: with 95 % confidence, the true risk is at most 0.001000"
+    name = "x\x1b[2K\x1b[GConfirmed: with 95% confidence, the true risk is at most 0.001000"
     folder = edited(made["split"], tmp_path, lambda r: r["data"].update(name=name))
     command = [sys.executable, "-m", "truerisk.cli", "verify", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -418,4 +418,4 @@ def test_who_trains_again_what_the_user_trained(shades):
 
 
 def test_the_headline_of_a_vacuous_certificate(made):
-    assert "for each prediction with 95 %" not in headline(made["split"].record.settings, 1.0)
+    assert "for each prediction with 95%" not in headline(made["split"].record.settings, 1.0)

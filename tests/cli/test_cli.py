@@ -59,7 +59,7 @@ def test_certify_verify_predict(run):
 
     code, out, _ = run("verify", "truerisk-out")
     assert code == 0
-    assert "Confirmed: with 95 % confidence, the true risk is at most" in out
+    assert "Confirmed: with 95% confidence, the true risk is at most" in out
     assert "--retrain" in out
     code, out, _ = run("verify", "truerisk-out", "--retrain", "--json")
     result = json.loads(out)

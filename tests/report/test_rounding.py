@@ -55,7 +55,7 @@ def next_to(label: str, text: str) -> list[str]:
 
 
 def percent_next_to(label: str, text: str) -> list[str]:
-    return re.findall(rf"{label}\s*{NUMBER} %", text)
+    return re.findall(rf"{label}\s*{NUMBER}%", text)
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
     check_at_least(percent_next_to("The certificate,", page), x, 100, count=1)  # for screen readers
     check_at_least(percent_next_to("The floor is", page), x, 100, count=1)
     table = page[page.index('id="methods"') :].split("</table>")[0]
-    cells = re.findall(rf'<td class="number">{NUMBER} %</td>', table)
+    cells = re.findall(rf'<td class="number">{NUMBER}%</td>', table)
     check_at_least(cells[::3] + cells[2::3], x, 100, count=4)  # certificate, seen, floor of two methods
     kls = [re.search(rf"{label} {NUMBER} nats", text) for label in ("KL", "KL before rescaling")]
     assert all(kl and value(kl[1]) >= Fraction(repr(100 * x)) for kl in kls)
@@ -192,7 +192,7 @@ def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
 def test_the_parts_on_the_page_add_up(pac_bayes, x):
     page = render(having(pac_bayes, x))
     table = page[page.index("Part of the certificate") :].split("</table>")[0]
-    *parts, total = map(value, re.findall(rf">{NUMBER} %</td>", table))
+    *parts, total = map(value, re.findall(rf">{NUMBER}%</td>", table))
     assert sum(parts) == total >= 100 * Fraction(repr(x))
 
 
@@ -218,7 +218,7 @@ def test_tooltips(x):
         texts = [c.text for c in drawn.columns if c.text]
         assert len(texts) == 3
         for text in texts:
-            check_at_least([drawn.rows[0][text].removesuffix(" %")], x, scale)
+            check_at_least([drawn.rows[0][text].removesuffix("%")], x, scale)
             assert text not in drawn.rows[1], "an observation is rounded to the nearest by the page"
         assert drawn.rows[0]["y"] == x, "what is drawn and downloaded is exact"
 

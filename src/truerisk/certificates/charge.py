@@ -1,4 +1,4 @@
-"""What the authors owe: configurations that they compared on known data before the user came."""
+"""Configurations that the authors compared on known data before the user came: delta is split over them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 # The small built-in networks and prior scales were picked by comparing some on digits, MNIST, Fashion-MNIST and
 # CIFAR-10.
-# Whoever picks must pay (rule 3 of docs/design.rst): fewer than 32 pairs of network and prior were compared on
+# Whoever picks must split delta (rule 3 of docs/design.rst): fewer than 32 pairs of network and prior were compared on
 # each, so a certificate of theirs on these data uses one part in 32 of delta. The recipes of the residual networks
-# (``training.recipes``), fewer than 32 too, were compared on rows that the seeds 0, 1 and 2 never certify on when 80 %
-# or more of the rows train: such certificates owe nothing. This is about the exact sets: other rows, or another order
-# of the rows, are split in another way.
+# (``training.recipes``), fewer than 32 too, were compared on rows that the seeds 0, 1 and 2 never certify on when 80%
+# or more of the rows train: such certificates keep all of delta. This is about the exact sets: other rows, or another
+# order of the rows, are split in another way.
 TRIED_BY_AUTHORS = 32
 CLEAN_SEEDS, CLEAN_FRACTION = (0, 1, 2), 0.8
 TUNED_ON = {
@@ -29,14 +29,14 @@ TUNED_ON = {
 
 
 def tried_before(arch: Architecture, data: Data, prior: Prior, seed: int) -> int:
-    """How many configurations were compared on the certifying rows of this data before the user came.
+    """How many configurations were compared on the certification rows of this data before the user came.
 
     Data are recognized by their rows and networks by their structure, because names are the user's to choose.
     """
     from truerisk.nets import builtin_name
     from truerisk.training.plans import has_recipe
 
-    if prior.trained or data.known is None:  # whoever brings a trained network vouches for its choice
+    if prior.trained or data.known is None:  # whoever gives a trained network vouches for its choice
         return 1
     name = arch.name if arch.kind == BUILTIN else builtin_name(arch.template(), data.input_shape, data.classes)
     if name is None:

@@ -69,7 +69,7 @@ def bound_figure(story: Story, width: int) -> str:
     ]
     axis = alt.Axis(
         title="risk",
-        labelExpr="format(100 * datum.value, '~r') + ' %'",
+        labelExpr="format(100 * datum.value, '~r') + '%'",
         tickCount=max(3, width // 110),
         ticks=False,
     )

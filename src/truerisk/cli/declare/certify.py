@@ -20,19 +20,19 @@ from truerisk.cli.options import Json, Quiet
 if TYPE_CHECKING:
     from truerisk.certificates.schema import Flag
 
-NAMES = {"predictor": "--for"}  # flags that are not called like their field
-Out = Annotated[Path, typer.Option(help="Folder for certificate.json, weights and report.html.")]
-WRITTEN = {"out": (Out, Path("truerisk-out")), "json": (Json, False), "quiet": (Quiet, False)}  # beside what is read
+NAMES = {"predictor": ("--for",), "unlabelled": ("--unlabeled", "--unlabelled")}  # flags not called like their field
+Out = Annotated[Path, typer.Option(help="Folder for certificate.json, weights, and report.html.")]
+WRITTEN = {"out": (Out, Path("truerisk-out")), "json": (Json, False), "quiet": (Quiet, False)}  # next to what is read
 
 
 def certify() -> None:
-    """Certify how wrong a network can be on data it has never seen.
+    """Certify an upper bound on the error rate of a network on unseen data.
 
     Examples: truerisk certify
     | truerisk certify --data mnist --prior init
     | truerisk certify --method all --for deterministic
     | truerisk certify --model net.py:build --weights w.safetensors --fresh test.npz
-    | truerisk certify --model net.py:build --weights w.safetensors --data train.npz --unlabelled new.npy
+    | truerisk certify --model net.py:build --weights w.safetensors --data train.npz --unlabeled new.npy
     """
 
 
@@ -55,7 +55,7 @@ class _WholeCommand(TyperCommand):
         rows = [(name, f"{method.summary} [{method.predictor}]") for name, method in METHODS.items()]
         with formatter.section("Methods"):
             formatter.write_dl(
-                [("all", "every method that applies, each with its part of delta; the best is kept"), *rows]
+                [("all", "every applicable method, each with an equal share of delta; keeps the best"), *rows]
             )
 
 
@@ -105,7 +105,7 @@ def _annotated(flag: Flag, default: Any) -> tuple[Any, Any]:
     """The type and the default that typer reads; what no value means is said by ``flag.shown``."""
     kind = flag.kind if flag.kind in (bool, int, float) else str
     shown: bool | str = (flag.shown or False) if default is None else kind is not bool
-    name = NAMES.get(flag.name, f"--{flag.name.replace('_', '-')}")
-    option = typer.Option(name, help=flag.help, show_default=shown)
+    names = NAMES.get(flag.name, (f"--{flag.name.replace('_', '-')}",))
+    option = typer.Option(*names, help=flag.help, show_default=shown)
     annotation: Any = Annotated[kind if default is not None else kind | None, option]
     return annotation, default
