@@ -23,7 +23,7 @@ def certify(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
 
     progress.enable(not quiet)
     if out.exists() and not out.is_dir():
-        raise TrueriskError(f"--out is {out}, a file, but must be a folder; give another path.")
+        raise TrueriskError(f"--out {out} is a file, but must be a folder; give another path.")
     work = out / ".work"
     request = Request(**asked, work=work)  # bad options end here, before anything is loaded
 

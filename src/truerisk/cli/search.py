@@ -34,7 +34,7 @@ def search(
 
     progress.enable(not quiet)
     if work.exists() and not work.is_dir():
-        raise TrueriskError(f"--work is {work}, a file, but must be a folder; give another path.")
+        raise TrueriskError(f"--work {work} is a file, but must be a folder; give another path.")
     try:
         found = look(models, data, priors=priors or PRIORS, work=work, **options)
     except KeyboardInterrupt:

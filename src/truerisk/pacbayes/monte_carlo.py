@@ -84,7 +84,7 @@ def gibbs_risk(
     gaussian, X = at_the_head(gaussian, X)
     labels = torch.from_numpy(y)
     errors = ties = 0
-    with progress.bar("drawing networks", total=plan.passes * plan.n) as advance:
+    with progress.bar("sampling networks", total=plan.passes * plan.n) as advance:
         for rows, logits in drawn_logits(gaussian, X, seed, plan):
             more_errors, more_ties = wrong_and_close(logits, labels[rows])
             errors, ties = errors + more_errors, ties + more_ties

@@ -149,7 +149,7 @@ def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, ch
         raise VerificationError(f"{problem.rstrip('.')}.")
     if changed:
         result.noticed.append(
-            f"{_listed(changed)} differ here by {max(changed.values()):.1g} (relative); the bound uses the files made here"
+            f"{_listed(changed)} differ here by {max(changed.values()):.1g} (relative); the bound uses those made here"
         )
     if claimed.words != WORDS:
         result.noticed.append("another version of truerisk worded the sentences; they were not checked")
