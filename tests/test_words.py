@@ -17,7 +17,7 @@ from truerisk import words
 RISKS = st.floats(0, 1)
 SIZES = st.floats(0, 1e300)
 ANY = st.floats(-1e300, 1e300)
-NUMBER = re.compile(r"(-?)([\d,]+)(?:\.(\d+))?(?:e([+-]\d+))?( %)?")
+NUMBER = re.compile(r"(-?)([\d,]+)(?:\.(\d+))?(?:e([+-]\d+))?(%)?")
 
 
 def parsed(text: str) -> tuple[Fraction, Fraction]:

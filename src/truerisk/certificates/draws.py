@@ -105,7 +105,7 @@ def sentences(repeats_are_draws: bool, repeats: int, row_ids: str) -> list[str]:
         vouched = "" if repeats_are_draws or not repeats else f", including {repeats:,} rows equal to another one"
         lines.append(f"The row identities that you gave decide which rows are separate draws{vouched}.")
     if repeats_are_draws and repeats:
-        lines.append(f"You vouch that the {repeats:,} rows equal to another one are separate draws, not copies.")
+        lines.append(f"You vouch that rows equal to another one ({repeats:,}) are separate draws, not copies.")
     return lines
 
 

@@ -34,7 +34,6 @@ class Story:
 
     title: str
     headline: str
-    subtitle: str  # how the predictor samples, if it does
     certificate: Line
     floor: Line
     seen: Line
@@ -56,6 +55,7 @@ class Story:
     kl: Quantity | None
     threads: int
     version: str
+    subtitle: str  # how the predictor samples, if it does
 
 
 def tell(record: Record) -> Story:
@@ -72,7 +72,6 @@ def tell(record: Record) -> Story:
     return Story(
         title=f"{settings.model} on {record.data.name}",
         headline=record.sentence.removesuffix(subtitle).rstrip(),
-        subtitle=subtitle,
         certificate=Line(
             "certificate",
             upper(found.risk_bound),
@@ -103,6 +102,7 @@ def tell(record: Record) -> Story:
         kl=None if kl is None else nats(kl.kl),
         threads=settings.threads,
         version=record.version,
+        subtitle=subtitle,
     )
 
 
@@ -115,7 +115,7 @@ def unchecked(record: Record, retrained: bool = False) -> list[str]:
     lines += settings.method.vouched(record)
     lines.append("that the examples are independent draws, without near copies or groups")
     if settings.repeats:
-        lines.append(f"that {settings.repeats:,} rows equal to another one are separate draws; you vouch for it")
+        lines.append(f"that rows equal to another one ({settings.repeats:,}) are separate draws; you vouch for it")
     if settings.trust_factory:
         lines.append("that the factory's initial weights never saw this data; you vouch for it")
     if not settings.prior.trained:

@@ -61,8 +61,8 @@ def _figure(story: Story) -> dict[str, Any]:
     return {
         "wide": bound_figure(story, WIDE),
         "narrow": bound_figure(story, NARROW),
-        "alternative": f"Two bars on one axis of risk. The certificate, {total}, is made of: {listed}. "
-        f"The floor is {story.floor.quantity.percent}.",
+        "alternative": f"Two bars on one axis of risk. The certificate, {total}, consists of: {listed}. "
+        f"The hold-out baseline is {story.floor.quantity.percent}.",
         "parts": parts,
         "total": total,
     }

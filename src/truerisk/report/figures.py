@@ -1,4 +1,4 @@
-"""The figure of a certificate: where its bound comes from, with the floor on the same axis."""
+"""The figure of a certificate: the parts of its bound, with the hold-out baseline on the same axis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INK = "#808080"
 ON_PART = "#ffffff"
 
 TITLE_HEIGHT, BAR_HEIGHT, GAP = 24, 38, 20  # pixels
-LABEL_WIDTH = 54  # a narrower segment is labelled in the table below the figure only
+LABEL_WIDTH = 54  # a narrower segment is labeled in the table below the figure only
 HEADROOM = 1.04
 AXES = {
     "domain": False,
@@ -53,7 +53,7 @@ def segments(story: Story) -> list[dict[str, Any]]:
 
 
 def bound_figure(story: Story, width: int) -> str:
-    """An SVG element ``width`` pixels wide: a stacked bar for the bound, a bar for the floor."""
+    """An SVG element ``width`` pixels wide: a stacked bar for the bound, a bar for the hold-out baseline."""
     alt = extra("altair")
     extra("vl_convert")
     parts, beside = segments(story), story.floor.quantity
@@ -65,7 +65,7 @@ def bound_figure(story: Story, width: int) -> str:
     bars = [{**row, "bottom": row["y"] + BAR_HEIGHT, "middle": (row["start"] + row["end"]) / 2} for row in bars]
     titles = [
         {"text": f"certificate: {story.certificate.quantity.percent}", "y": 0},
-        {"text": f"floor: {beside.percent}", "y": second},
+        {"text": f"hold-out baseline: {beside.percent}", "y": second},
     ]
     axis = alt.Axis(
         title="risk",

@@ -89,8 +89,8 @@ class Search:
         """Which rows were used, and that this uses no delta."""
         least = Prior(self.predictions[0].prior).fraction
         return (
-            f"Used {self.rows:,} rows that do not certify with seed {self.seed} and a split of at least {least:g}. This "
-            "uses no delta; leave --tried at 1."
+            f"Used {self.rows:,} rows that do not certify with seed {self.seed} and a split of at least {least:g}. "
+            "This uses no delta; leave --tried at 1."
         )
 
     def record(self) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def stored(rows: np.ndarray, rounds: np.ndarray) -> dict[str, Tensor]:
 
 
 def checked_picks(arrays: Mapping[str, Tensor], certify: np.ndarray, batch: int, most: int) -> tuple[np.ndarray, int]:
-    """The stored picks, distinct certification rows in rounds that follow one another and are small enough; the last."""
+    """The picks, distinct certification rows in rounds that follow one another and are not too large; the last."""
     sound = arrays.keys() == {"rows", "rounds"} and all(t.ndim == 1 and t.dtype == torch.int64 for t in arrays.values())
     if sound:
         rows, rounds = arrays["rows"].numpy(), arrays["rounds"].numpy()
