@@ -36,7 +36,7 @@ def test_tables_and_the_line_to_run_next(run, some_digits):
     text = " ".join(out.split())
     assert "Used 300 rows" in text
     assert "Candidates, tested on 60 held-out rows" in text
-    assert "predicted baseline" in text
+    assert "certification rows error baseline" in text
     line = next(line for line in out.splitlines() if line.startswith("Next"))
     words = shlex.split(line.removeprefix("Next"))
     assert words[:4] == ["truerisk", "certify", "--data", "some digits.npz"]

@@ -81,7 +81,7 @@ def real():
 
 def assert_complete(record, page):
     text = words(page)
-    assert record["sentence"] in text
+    assert story(record).headline in text
     for entry in record["ledger"]:
         assert f"{entry['event']} {entry['delta']}" in text
     total = sum(Decimal(repr(entry["delta"])) for entry in record["ledger"])
@@ -113,9 +113,9 @@ def test_numbers_for_people(pac_bayes):
     assert "Certificate 7.7%" in text
     assert "Baseline 5.2%" in text
     assert "Observed error 3.9%" in text
-    assert "KL 12.35 nats between posterior and prior" in text
+    assert "KL 12.35 nats: how far the certification examples moved the posterior" in text
     assert "KL before rescaling 1,234.6 nats" in text
-    assert "30,766 wrong answers out of 795,600" in text
+    assert "30,766 errors in 795,600 predictions" in text
     assert "Together, the certificate (rounded up) 7.7%" in text
     assert "McAllester 11.5%" in text
     assert "Thiemann (says nothing) 100%" in text
@@ -125,8 +125,8 @@ def test_numbers_for_people(pac_bayes):
 def test_hold_out_has_no_kl_and_no_other_forms(hold_out):
     text = words(render(hold_out))
     assert "KL" not in text
-    assert "other forms" not in text
-    assert "Draws" not in text
+    assert "Other forms" not in text
+    assert "Sampled weights" not in text
 
 
 def test_warnings_are_shown_only_if_there_are_any(pac_bayes):

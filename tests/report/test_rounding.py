@@ -159,10 +159,10 @@ def test_a_surrogate_and_what_differs(compared, x, wide, capsys):
     show.certificate(tell(record), [], Path("out"), None)
     text = capsys.readouterr().out
     check_at_least(next_to(r"\n *surrogate", text), x, count=1)
-    check_at_least(next_to(r"\n *differs", text), x, count=1)
+    check_at_least(next_to(r"\n *disagreement", text), x, count=1)
     text = words_of(render(record))
     check_at_least(percent_next_to("Surrogate", text), x, 100, count=1)
-    check_at_least(percent_next_to("Differs", text), x, 100, count=1)
+    check_at_least(percent_next_to("Disagreement", text), x, 100, count=1)
 
 
 def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
@@ -172,7 +172,7 @@ def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
     check_at_least(percent_next_to("Certificate", text), x, 100)
     check_at_least(percent_next_to("Baseline", text), x, 100)
     check_at_least(percent_next_to(r"certificate \(rounded up\)", text), x, 100, count=1)
-    check_at_least(percent_next_to(r"kl \(the one that is used\)", text), x, 100, count=1)
+    check_at_least(percent_next_to(r"kl \(used by the certificate\)", text), x, 100, count=1)
     check_at_least(percent_next_to("McAllester", text), x, 100, count=1)
     check_at_least(percent_next_to("certificate:", page), x, 100, count=2)  # in both figures
     check_at_least(percent_next_to("baseline:", page), x, 100, count=2)
@@ -183,7 +183,7 @@ def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
     check_at_least(cells[::3] + cells[2::3], x, 100, count=4)  # certificate, observed error, baseline of two methods
     kls = [re.search(rf"{label} {NUMBER} nats", text) for label in ("KL", "KL before rescaling")]
     assert all(kl and value(kl[1]) >= Fraction(repr(100 * x)) for kl in kls)
-    table = page[page.index("What rescaling gives") :].split("</table>")[0]
+    table = page[page.index("Effect of rescaling on the KL") :].split("</table>")[0]
     kls = re.findall(rf'<td class="number">{NUMBER}</td>', table)
     assert len(kls) == 4
     assert all(value(kl) >= Fraction(repr(100 * x)) for kl in kls)

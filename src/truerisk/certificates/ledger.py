@@ -48,8 +48,8 @@ def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]], meth
     entries = [_entry(event, (own * part).quantize(DIGITS, ROUND_DOWN)) for event, part in events]
     if min(entry["delta"] for entry in entries) <= 0:
         raise TrueriskError(
-            "delta is too small to be split over so many events; give a larger --delta, a smaller --tried, or fewer "
-            "prior scales (--scales fixed or grid:2)."
+            "delta is too small for so many events; give a larger --delta, a smaller --tried, or fewer prior scales "
+            "(--scales fixed or grid:2)."
         )
     if methods > 1:
         others = f"the certificates of {several(methods - 1, 'other method')} on this data"

@@ -79,9 +79,9 @@ def _candidates(found: Search) -> Table:
 
 
 def _splits(found: Search) -> Table:
-    table = _table("Splits, by the winner's learning curve")
+    table = _table("Splits, as predicted by the winner's learning curve")
     table.add_column("prior")
-    for column in ("training rows", "certification rows", "predicted error", "predicted baseline"):
+    for column in ("training rows", "certification rows", "error", "baseline"):
         table.add_column(column, justify="right")
     for p in found.predictions:
         style = "bold" if p.prior == found.prior else None
