@@ -37,7 +37,7 @@ ROOMS = (
     "report/certificate.py",
     "report/figures.py",
 )
-TEMPLATES: tuple[str, ...] = ()
+TEMPLATES = ("lab_bar.html.j2",)
 COMMANDS = ("certify", "verify", "predict", "search")
 FORMER_FLAG = "--unlabelled"  # still works, so --help lists it
 
@@ -49,7 +49,7 @@ BANNED = {
     r"\bcame trained\b": "an already trained network",
     r"\bshort file\b": "compressed network",
     r"\blearnt\b": "learned; data-dependent prior",
-    r"\bwidths?\b": "prior scale",
+    r"\bwidths?\b(?!=)": "prior scale",
     r"\b(pay|pays|paid|paying|owes?)\b": "covered by delta; delta is split over ...",
     r"(?<!data-)\bfree\b": "unconstrained, or uses no delta",
     r"\bcosts?\b": "uses no delta",

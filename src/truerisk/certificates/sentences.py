@@ -81,8 +81,8 @@ def warnings(settings: Settings, data: Data, counts: Counts, derivation: Derivat
     lines, kl, bound, advice = [], derivation.kl, derivation.risk_bound, settings.method.advise(settings)
     if counts.duplicates:
         lines.append(
-            f"{counts.duplicates:,} certification examples equal inputs of examples outside the certification set. "
-            "Separate draws may be equal; if one draw was recorded twice, the bound does not hold."
+            f"{counts.duplicates:,} certification examples have the same inputs as examples outside the certification "
+            "set. Separate draws may be equal; if one draw was recorded twice, the bound does not hold."
         )
     if disguise := settings.method.disguise(derivation):
         lines.append(disguise)

@@ -139,7 +139,7 @@ def _instead(record: Record) -> str:
     wrong = f"({floor.errors:,} errors on {floor.n:,} examples)."
     if settings.method.is_floor:
         same = floor.bound == record.derivation.risk_bound
-        is_it = "the same number" if same else "the certificate had no other method been tried"
+        is_it = "the same number" if same else "the bound if no other method had been tried"
         return f"The certificate is itself a hold-out bound, and its baseline is {is_it} {wrong}"
     shared = f" (with delta split over {settings.tried:,} configurations too)" if settings.tried > 1 else ""
     return f"The hold-out bound that you could use instead{shared}: {floor.what} {wrong}"

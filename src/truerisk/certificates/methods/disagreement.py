@@ -73,7 +73,7 @@ class Disagreement(Method):
     name = "disagreement"
     predictor = DETERMINISTIC
     summary = "an already trained network (--weights), unchanged, compared with a certified one on --unlabeled inputs"
-    paper = "disagreement with a certified network (Kaariainen 2005; Bazinet, Zantedeschi and Germain 2026)"
+    paper = "disagreement with a certified network (Kaariainen 2005; Bazinet, Zantedeschi, and Germain 2026)"
     takes_weights = needs_weights = needs_unlabelled = True
     advice = (
         "More unlabeled inputs, more labeled data, or a larger part of it to train the surrogate (--prior split:0.8) "

@@ -80,7 +80,7 @@ class PickToLearn(Method):
     name = "pick-to-learn"
     predictor = DETERMINISTIC
     summary = "one network trained on the few certification examples with the largest loss (sample compression)"
-    paper = "pick-to-learn (Paccagnan, Campi and Garatti 2023), a sample compression bound"
+    paper = "pick-to-learn (Paccagnan, Campi, and Garatti 2023), a sample compression bound"
 
     batch: int = option(10, "Examples picked per round (pick-to-learn).", low=1)
     rounds: int = option(100, "Maximum number of rounds (pick-to-learn).", low=1)

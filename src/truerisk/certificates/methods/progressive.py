@@ -73,7 +73,7 @@ class Progressive(Method):
     name = "progressive"
     predictor = STOCHASTIC
     summary = "networks trained on growing parts, each tested on the next block; one is sampled for each prediction"
-    paper = "progressive validation (Blum, Kalai and Langford 1999)"
+    paper = "progressive validation (Blum, Kalai, and Langford 1999)"
     needs_split = True
 
     blocks: int = option(5, "Number of test blocks (progressive).", low=1, high=99)

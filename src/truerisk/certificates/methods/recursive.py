@@ -82,7 +82,7 @@ class Recursive(Method):
     name = "recursive"
     predictor = STOCHASTIC
     summary = "weights resampled from the last of a chain of posteriors for each prediction (recursive PAC-Bayes)"
-    paper = "recursive PAC-Bayes (Wu, Zhang, Cherief-Abdellatif and Seldin 2024)"
+    paper = "recursive PAC-Bayes (Wu, Zhang, Cherief-Abdellatif, and Seldin 2024)"
     usual_prior = Prior("init")
 
     steps: int = option(3, "Number of steps in the chain (recursive).", low=2, high=MOST_STEPS)
