@@ -175,9 +175,7 @@ def _guarded(step: Callable[[], T]) -> T:
         raise
     except (RuntimeError, LookupError, ArithmeticError, TypeError, ValueError, AssertionError) as error:
         detail = " ".join(str(error).split())
-        raise VerificationError(
-            f"the stored files do not fit the certificate ({detail[:300]}); certify again."
-        ) from error
+        raise VerificationError(f"the stored files do not fit the certificate ({detail[:300].rstrip('.')}).") from error
 
 
 def _listed(names: Iterable[str]) -> str:
