@@ -204,7 +204,7 @@ class Disagreement(Method):
                 f"bound on the disagreement rate: {found.disagreements:,} of {found.unlabelled:,} unlabeled inputs",
             ),
         )
-        inner = tuple(replace(line, meaning=f"of the surrogate: {line.meaning}") for line in tale.lines)
+        inner = tuple(replace(line, meaning=f"{line.meaning} (surrogate)") for line in tale.lines)
         tables = tuple(replace(table, title=f"The surrogate: {_small(table.title)}") for table in tale.tables)
         together = "error rate of the surrogate on certification examples, plus disagreement rate on unlabeled inputs"
         return replace(
@@ -213,7 +213,7 @@ class Disagreement(Method):
             counted="",
             lines=lines + inner,
             tables=tables,
-            kl=f"surrogate: {tale.kl}",
+            kl=f"{tale.kl} (surrogate)",
             rescaling=f"The surrogate: {_small(tale.rescaling)}",
         )
 

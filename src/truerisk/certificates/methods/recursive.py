@@ -237,5 +237,5 @@ def _inequality(t: int) -> str:
 
 
 def _monte_carlo(t: int, level: str) -> str:
-    what = "the error rate" if level == WRONG else f"the mean of {level} for the excess loss f"
+    what = "the error rate" if level == WRONG else f"how often {level} for the excess loss f"
     return f"step {t}, Monte Carlo: the sampled networks misestimate {what}"
