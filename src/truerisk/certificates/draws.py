@@ -91,7 +91,7 @@ NOTHING_SAID = Draws()
 
 
 def unexplained(count: int, n: int) -> str:
-    """What to do about unlabelled inputs that equal another one."""
+    """What to do about unlabeled inputs that equal another one."""
     return (
         f"{count:,} of {n:,} {UNLABELLED} equal another one; give row identities (--ids FILE), or "
         "--repeats-are-draws if they are separate draws."

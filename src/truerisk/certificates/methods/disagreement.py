@@ -68,7 +68,7 @@ class Disagreements:
 
 @dataclass(frozen=True)
 class Disagreement(Method):
-    """risk <= the surrogate's bound + Clopper-Pearson(disagreements, unlabelled inputs)."""
+    """risk <= the surrogate's bound + Clopper-Pearson(disagreements, unlabeled inputs)."""
 
     name = "disagreement"
     predictor = DETERMINISTIC

@@ -44,7 +44,7 @@ def settle_inputs(X: np.ndarray, data: Data, draws: Draws) -> Draws:
 
 
 def checked_inputs(stored: Mapping[str, Tensor], data: Data, settings: Settings) -> np.ndarray:
-    """The unlabelled inputs of a certificate; all equal rows must be among those that its settings speak of.
+    """The unlabeled inputs of a certificate; all equal rows must be among those that its settings speak of.
 
     Nothing else stands between an input that is listed twice and a smaller bound.
     """

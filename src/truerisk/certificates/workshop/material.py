@@ -1,4 +1,4 @@
-"""What the user hands over, loaded and checked: data, a network, unlabelled inputs."""
+"""What the user hands over, loaded and checked: data, a network, unlabeled inputs."""
 
 from __future__ import annotations
 
