@@ -39,7 +39,6 @@ ROOMS = (
 )
 TEMPLATES = ("lab_bar.html.j2",)
 COMMANDS = ("certify", "verify", "predict", "search")
-FORMER_FLAG = "--unlabelled"  # still works, so --help lists it
 
 BANNED = {
     r"\bfloors?\b": "hold-out baseline",
@@ -175,7 +174,7 @@ def test_help_as_printed(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     shown = CliRunner().invoke(app, [command, "--help"])
     assert shown.exit_code == 0
-    found = faults(" ".join(shown.output.replace(FORMER_FLAG, "").split()))
+    found = faults(" ".join(shown.output.split()))
     assert not found, "\n".join(found)
 
 
@@ -199,12 +198,6 @@ def test_every_declared_option_is_listed():
     listed = {each.name for each in made.get_params(click.Context(made))}
     declared = {flag.name for kind in (Request, *METHODS.values()) for flag in flags(kind)}
     assert declared <= listed
-
-
-def test_the_former_flag_still_works():
-    made = typer.main.get_command(app).commands["certify"]
-    [unlabelled] = [each for each in made.get_params(click.Context(made)) if each.name == "unlabelled"]
-    assert unlabelled.opts == ["--unlabeled", FORMER_FLAG]
 
 
 @pytest.mark.parametrize("text", ["Baseline", "the data-free prior", "6.7%", "uses no delta", "50% of"])

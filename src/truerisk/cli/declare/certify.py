@@ -20,7 +20,8 @@ from truerisk.cli.options import Json, Quiet
 if TYPE_CHECKING:
     from truerisk.certificates.schema import Flag
 
-NAMES = {"predictor": ("--for",), "unlabelled": ("--unlabeled", "--unlabelled")}  # flags not called like their field
+NAMES = {"predictor": "--for", "unlabelled": "--unlabeled"}  # flags that are not called like their field
+FORMER = {"--unlabelled": "--unlabeled"}  # spellings that still work
 Out = Annotated[Path, typer.Option(help="Folder for certificate.json, weights, and report.html.")]
 WRITTEN = {"out": (Out, Path("truerisk-out")), "json": (Json, False), "quiet": (Quiet, False)}  # next to what is read
 
@@ -47,7 +48,11 @@ class CertifyCommand(TyperCommand):
 
 
 class _WholeCommand(TyperCommand):
-    """Its help ends with the list of methods."""
+    """Its help ends with the list of methods; former spellings of flags are read, but not listed."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = (word.partition("=") for word in args)
+        return super().parse_args(ctx, [FORMER.get(name, name) + equals + value for name, equals, value in words])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         from truerisk.certificates.methods import METHODS
@@ -105,7 +110,7 @@ def _annotated(flag: Flag, default: Any) -> tuple[Any, Any]:
     """The type and the default that typer reads; what no value means is said by ``flag.shown``."""
     kind = flag.kind if flag.kind in (bool, int, float) else str
     shown: bool | str = (flag.shown or False) if default is None else kind is not bool
-    names = NAMES.get(flag.name, (f"--{flag.name.replace('_', '-')}",))
-    option = typer.Option(*names, help=flag.help, show_default=shown)
+    name = NAMES.get(flag.name, f"--{flag.name.replace('_', '-')}")
+    option = typer.Option(name, help=flag.help, show_default=shown)
     annotation: Any = Annotated[kind if default is not None else kind | None, option]
     return annotation, default
