@@ -120,7 +120,7 @@ class TestFresh:
     def test_two_sets_need_a_word(self, small, network, tmp_path):
         fresh, seen = small.take(np.arange(60, 120)), small.take(np.arange(60))
         with pytest.raises(
-            TrueriskError, match=r"of 60 fresh examples .*--repeats-are-draws.*--trained-on-ids"
+            TrueriskError, match=r"of 60 fresh examples .*--trained-on-ids.*--repeats-are-draws"
         ) as error:
             truerisk.certify(network, fresh=fresh, trained_on=seen)
         assert "remove" not in str(error.value)
@@ -132,7 +132,7 @@ class TestFresh:
         cert.save(tmp_path)
         result = truerisk.verify(tmp_path, data=fresh, model=network)
         assert result.risk_bound == cert.risk_bound
-        assert any("equal another are separate draws" in line for line in result.unchecked)
+        assert any("are separate draws; you vouch for it" in line for line in result.unchecked)
 
     def test_a_word_about_nothing_is_not_printed(self, network):
         rng = np.random.default_rng(3)
@@ -229,7 +229,7 @@ class TestUnlabelled:
         assert any(f"You vouch that rows equal to another one ({repeats})" in line for line in cert.assumptions)
         result = truerisk.verify(folder, data=small, model=network)
         assert result.risk_bound == cert.risk_bound
-        assert any("equal another are separate draws" in line for line in result.unchecked)
+        assert any("are separate draws; you vouch for it" in line for line in result.unchecked)
 
     @pytest.mark.parametrize(
         "fields",
@@ -238,7 +238,7 @@ class TestUnlabelled:
     def test_without_the_word_verify_refuses(self, made, small, network, edit, tmp_path, fields):
         def silent(record):
             record["settings"] |= fields
-            record["assumptions"] = [line for line in record["assumptions"] if "equal another" not in line]
+            record["assumptions"] = [line for line in record["assumptions"] if "equal to another" not in line]
 
         edit(made[1], tmp_path, record=silent)
         with pytest.raises(truerisk.VerificationError):
@@ -265,7 +265,7 @@ class TestUnlabelled:
             truerisk.certify(network, small, ids=["u0", "u0", *ids[2:]], trained_on_ids=seen, **given)
         with pytest.raises(TrueriskError, match="row 3 of the unlabeled inputs and row 5 of the labeled data"):
             truerisk.certify(network, small, ids=[*ids[:3], "d5", *ids[4:]], trained_on_ids=seen, **given)
-        with pytest.raises(TrueriskError, match="rows 0 and 1 of the labelled data"):
+        with pytest.raises(TrueriskError, match="rows 0 and 1 of the labeled data"):
             truerisk.certify(network, small, ids=ids, trained_on_ids=["d0", "d0", *seen[2:]], **given)
 
     def test_another_method_needs_no_word(self, small, network):
@@ -276,4 +276,4 @@ class TestUnlabelled:
 
     def test_one_kind_of_list(self):
         X = np.zeros((20, 6), dtype=np.float32)
-        assert Draws(word=True).between(X, X, UNLABELLED, "the labelled data").repeats == 20
+        assert Draws(word=True).between(X, X, UNLABELLED, "the labeled data").repeats == 20

@@ -263,7 +263,7 @@ def test_retraining_confirms_the_prior_and_finds_a_forged_one(made, tmp_path, ki
     forged = saved(sealed(settings_of(cert), load("digits"), evidence), tmp_path / "forged")
     told = truerisk.verify(forged).unchecked
     assert any("--retrain" in line for line in told), "without training it can't be seen, and it says so"
-    with pytest.raises(NotRepeatedError, match="made again") as caught:
+    with pytest.raises(NotRepeatedError, match="could not be reproduced") as caught:
         truerisk.verify(forged, retrain=True)
     assert 0 < caught.value.risk_bound <= 1
 
