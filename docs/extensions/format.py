@@ -46,7 +46,7 @@ PRIORS = (Prior("zero"), Prior("init"), Prior("split:0.5"), NOTHING_TRAINED)
 MEANINGS: dict[str, dict[str, str]] = {
     TOP: {
         "format": "Version of this format.",
-        "sentence": "The certificate in one sentence.",
+        "sentence": "The certificate in one sentence; a second one follows if the predictor samples its weights.",
         "risk_bound": "The true risk of the predictor is at most this, except with probability ``delta``.",
         "risk_lower": "The true risk is at least this; null unless both ends were asked for (``two_sided``). Both ends "
         "hold together except with probability ``delta``.",
@@ -181,7 +181,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "``fresh``.",
         "options": "Options of the method, by name (see :ref:`format-methods`).",
         "methods": "Number of methods that share delta, this one included.",
-        "given": "Whether the network came trained on the data and its weights were used; false with ``fresh``.",
+        "given": "Whether the network was already trained on the data and its weights were used; false with ``fresh``.",
         "threads": "Threads that trained and counted.",
         "repeats_are_draws": "Your word that rows with equal values are separate draws.",
         "repeats": "Number of rows that equal a row of another set, or another unlabeled input.",

@@ -92,7 +92,7 @@ def _plain_lines(label: str, total: int) -> Callable[..., None]:
         now = time.monotonic()
         if now - last >= LINE_EVERY * max(1.0, (now - start) / RARER):
             left = f", about {_span((now - start) / done * (total - done))} left" if done else ""
-            print(f"{label}: {100 * done / total:.0f} %{left}  {note}".rstrip(), file=sys.stderr)
+            print(f"{label}: {100 * done / total:.0f}%{left}  {note}".rstrip(), file=sys.stderr)
             last = now
 
     return advance

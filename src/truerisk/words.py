@@ -16,7 +16,7 @@ from itertools import pairwise
 
 EXACT = Context(prec=MAX_PREC)  # nothing is rounded by the way
 PLAIN = Decimal("1e-3"), Decimal("1e6")  # sizes that are written without an exponent
-PERCENT_STEPS = ((1, Decimal("0.01")), (100, Decimal("0.1")))  # below 1 %: two decimals, below 100 %: one
+PERCENT_STEPS = ((1, Decimal("0.01")), (100, Decimal("0.1")))  # below 1%: two decimals, below 100%: one
 DIGITS = 4  # significant ones, where the size of a number is open
 
 
@@ -53,10 +53,10 @@ def seen(value: float, digits: int = 4) -> str:
 
 
 def bound_percent(value: float) -> str:
-    """An upper end in percent, rounded up: one decimal, below 1 % two.
+    """An upper end in percent, rounded up: one decimal, below 1% two.
 
     >>> bound_percent(0.07101), bound_percent(0.0012301), bound_percent(1.0), bound_percent(0.0)
-    ('7.2 %', '0.13 %', '100 %', '0.00 %')
+    ('7.2%', '0.13%', '100%', '0.00%')
     """
     return _percent(value, ROUND_CEILING)
 
@@ -65,7 +65,7 @@ def lower_percent(value: float) -> str:
     """A lower end in percent, rounded down.
 
     >>> lower_percent(0.07199), lower_percent(0.0012399)
-    ('7.1 %', '0.12 %')
+    ('7.1%', '0.12%')
     """
     return _percent(value, ROUND_FLOOR)
 
@@ -74,9 +74,9 @@ def seen_percent(value: float) -> str:
     """An observed rate in percent, to the nearest.
 
     >>> seen_percent(0.03871), seen_percent(0.0012301), seen_percent(0.0)
-    ('3.9 %', '0.12 %', '0 %')
+    ('3.9%', '0.12%', '0%')
     """
-    return _percent(value, ROUND_HALF_UP) if value else "0 %"
+    return _percent(value, ROUND_HALF_UP) if value else "0%"
 
 
 def bound_points(value: float) -> str:
@@ -118,9 +118,9 @@ def magnitude_percent(value: float) -> str:
     """An upper end in percent to four significant digits, rounded up.
 
     >>> magnitude_percent(0.06614813), magnitude_percent(0.07), magnitude_percent(1.0)
-    ('6.615 %', '7 %', '100 %')
+    ('6.615%', '7%', '100%')
     """
-    return f"{_of_any_size(_times_100(value), ROUND_CEILING)} %" if math.isfinite(value) else _no_number(value)
+    return f"{_of_any_size(_times_100(value), ROUND_CEILING)}%" if math.isfinite(value) else _no_number(value)
 
 
 def nats(value: float, *, down: bool = False) -> str:
@@ -180,9 +180,9 @@ def confidence_percent(failure: float) -> str:
     """1 - delta in percent, with all its digits.
 
     >>> confidence_percent(0.05), confidence_percent(1e-12)
-    ('95 %', '99.9999999999 %')
+    ('95%', '99.9999999999%')
     """
-    return f"{decimal(EXACT.multiply(Decimal(100), EXACT.subtract(Decimal(1), exact(failure))))} %"
+    return f"{decimal(EXACT.multiply(Decimal(100), EXACT.subtract(Decimal(1), exact(failure))))}%"
 
 
 def decimal(value: float | Decimal) -> str:
@@ -201,7 +201,7 @@ def shares(values: Iterable[float], total: float) -> list[str]:
     distance between two ends as printed.
 
     >>> shares([0.03871, 0.00088, 0.036, 0.00053], 0.07612)
-    ['3.9 %', '0.1 %', '3.6 %', '0.1 %']
+    ['3.9%', '0.1%', '3.6%', '0.1%']
     """
     whole = _times_100(total)
     step = _percent_step(whole)
@@ -211,11 +211,11 @@ def shares(values: Iterable[float], total: float) -> list[str]:
         end = EXACT.add(end, _times_100(max(value, 0.0)))
         ends.append(min(last, _to_step(end, step, ROUND_HALF_UP if len(ends) == 1 else ROUND_CEILING)))
     ends[-1] = last  # where the floats of the parts add up to another one
-    return [f"{b - a:f} %" for a, b in pairwise(ends)]
+    return [f"{b - a:f}%" for a, b in pairwise(ends)]
 
 
 def several(number: int, one: str, more: str | None = None) -> str:
-    """A whole number of things.
+    """An integer number of things.
 
     >>> several(1, "epoch"), several(1200, "epoch"), several(2, "pass", "passes")
     ('1 epoch', '1,200 epochs', '2 passes')
@@ -240,8 +240,8 @@ def _percent(value: float, rounding: str) -> str:
         return _no_number(value)
     number = _times_100(value)
     if abs(number) >= PLAIN[1]:
-        return f"{_scientific(_to_digits(number, DIGITS, rounding), DIGITS)} %"
-    return f"{_to_step(number, _percent_step(number), rounding):f} %"
+        return f"{_scientific(_to_digits(number, DIGITS, rounding), DIGITS)}%"
+    return f"{_to_step(number, _percent_step(number), rounding):f}%"
 
 
 def _percent_step(number: Decimal) -> Decimal:

@@ -26,7 +26,7 @@ from truerisk.cli.declare import certify as declared
 from truerisk.data import load
 from truerisk.report.certificate import render
 
-EVENT = "Chernoff: the tested examples are misleading"
+EVENT = "Chernoff: the certification examples are unrepresentative"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def test_forged_numbers_and_options_are_caught(tmp_path):
         (lambda r: r.pop("exponent"), "no field 'exponent'"),
         (lambda r: r["settings"]["options"].update(waste=1.0), "waste is 1.0, but must be at least 0 and less than 1"),
         (lambda r: r["settings"]["options"].update(waste=0.1), "does not follow"),
-        (lambda r: r["settings"]["options"].update(thrift=0.1), "takes no option thrift"),
+        (lambda r: r["settings"]["options"].update(thrift=0.1), "has no option thrift"),
     ):
         record = json.loads(honest)
         change(record)

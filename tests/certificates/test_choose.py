@@ -47,7 +47,7 @@ def made(patched, digits, tmp_path_factory):
 
 def own_part(cert) -> Decimal:
     """What the events of this method take, in exact decimals."""
-    return sum((Decimal(repr(e["delta"])) for e in cert.ledger if not e["event"].startswith("the same")), Decimal(0))
+    return sum((Decimal(repr(e["delta"])) for e in cert.ledger if " other method" not in e["event"]), Decimal(0))
 
 
 def test_the_best_comes_first_and_knows_the_others(made):
@@ -62,14 +62,14 @@ def test_the_best_comes_first_and_knows_the_others(made):
 
 
 def test_delta_is_spent_once(made):
-    """Each method pays a quarter, and the four quarters together are no more than delta."""
+    """Each method gets a quarter, and the four quarters together are no more than delta."""
     cert, _, _ = made
     parts = [own_part(c) for c in (cert, *cert.others)]
     assert all(part <= Decimal("0.0125") for part in parts)
     assert Decimal("0.049") < sum(parts) <= Decimal("0.05")
     for c in (cert, *cert.others):
         assert sum(Decimal(repr(e["delta"])) for e in c.ledger) <= Decimal("0.05")
-        assert any(e["event"].startswith("the same for 3 other methods") for e in c.ledger)
+        assert any(e["event"] == "the certificates of 3 other methods on this data" for e in c.ledger)
         assert any("4 methods" in line for line in c.assumptions)
 
 
@@ -137,7 +137,7 @@ def test_a_certificate_that_denies_those_beside_it_is_seen(made, digits, tmp_pat
     alone.save(tmp_path / "alone")
     assert truerisk.verify(tmp_path / "alone", data=digits).claimed == alone.risk_bound
     (folder / "certificate.json").write_text((tmp_path / "alone" / "certificate.json").read_text())
-    with pytest.raises(truerisk.VerificationError, match="does not pay for the 3 other methods"):
+    with pytest.raises(truerisk.VerificationError, match="not split over the 3 other methods"):
         truerisk.verify(folder, data=digits)
 
 
@@ -177,11 +177,11 @@ def test_all_of_one_kind(patched, digits):
     [
         ("predictor is 'oracle'", {"predictor": "oracle"}),
         ("certifies a deterministic predictor", {"method": "hold-out", "predictor": "stochastic"}),
-        ("takes the option magic", {"method": "all", "options": {"magic": 1}}),
+        ("has the option magic", {"method": "all", "options": {"magic": 1}}),
         ("no option blocks", {"method": "hold-out", "options": {"blocks": 3}}),
         ("blocks is 0", {"method": "all", "predictor": "stochastic", "options": {"blocks": 0}, "prior": "split:2"}),
         ("--weights", {"method": "pac-bayes-around"}),
-        ("--unlabelled", {"method": "disagreement"}),
+        ("--unlabeled", {"method": "disagreement"}),
         ("needs examples", {"method": "progressive", "prior": "init"}),
     ],
 )
@@ -199,7 +199,12 @@ def chosen(data, **asked):
 def test_ledger_of_methods_and_configurations():
     entries = ledger(0.05, 4, [("one", Decimal("0.9")), ("two", Decimal("0.1"))], methods=5)
     assert [e["delta"] for e in entries] == [0.00225, 0.00025, 0.01, 0.0375]
-    assert [e["event"].split()[4:6] for e in entries[2:]] == [["other", "methods"], ["other", "configurations"]]
+    assert [e["event"] for e in entries[2:]] == [
+        "the certificates of 4 other methods on this data",
+        "3 other configurations that you may have tried on this data",
+    ]
+    [_, authors] = ledger(0.05, 32, [("one", Decimal(1))])
+    assert authors["event"] == "31 other configurations that you or truerisk's authors may have tried on this data"
     with pytest.raises(truerisk.TrueriskError, match="methods is 0"):
         ledger(0.05, 1, [("one", Decimal(1))], methods=0)
     with pytest.raises(truerisk.TrueriskError, match="--scales fixed"):

@@ -146,21 +146,21 @@ def test_a_stochastic_surrogate_has_new_weights_for_each_input(parts, target, mo
 
 def test_inputs_that_were_seen_are_refused(parts, target):
     mixed = np.concatenate([parts[1].X[:20], parts[0].X[7:8]])
-    with pytest.raises(truerisk.TrueriskError, match=r"1 of 21 unlabelled inputs \(the first: row 20\)"):
+    with pytest.raises(truerisk.TrueriskError, match=r"1 of 21 unlabeled inputs \(the first: row 20\)"):
         truerisk.certify(target, parts[0], unlabelled=mixed, **QUICK)
 
 
 @pytest.mark.parametrize(
     ("told", "arguments"),
     [
-        ("10 or more", {"unlabelled": np.zeros((9, 1, 8, 8), dtype=np.float32)}),
+        ("at least 10", {"unlabelled": np.zeros((9, 1, 8, 8), dtype=np.float32)}),
         ("shape", {"unlabelled": np.zeros((20, 64), dtype=np.float32)}),
         ("NaN", {"unlabelled": np.full((20, 1, 8, 8), np.nan, dtype=np.float32)}),
         ("surrogate is 'disagreement'", {"options": {"surrogate": "disagreement"}}),
         ("surrogate is 'pac-bayes-around'", {"options": {"surrogate": "pac-bayes-around"}}),
         ("no option blocks", {"options": {"blocks": 3}}),
         ("needs examples", {"prior": "init"}),
-        ("either of the two", {"fresh": "digits", "data": None}),
+        ("either --fresh or --unlabeled", {"fresh": "digits", "data": None}),
     ],
 )
 def test_what_can_not_work_is_refused(parts, target, told, arguments):
@@ -174,7 +174,7 @@ def test_untouched_it_holds(made, parts, target):
     cert, folder = made
     result = truerisk.verify(folder, data=parts[0], model=target)
     assert result.claimed == cert.risk_bound
-    assert any("unlabelled inputs, and that nobody selected them" in line for line in result.unchecked)
+    assert any("unlabeled inputs, and that nobody selected them" in line for line in result.unchecked)
     assert truerisk.verify(folder, data=parts[0], model=target, retrain=True).claimed == cert.risk_bound
 
 

@@ -114,13 +114,13 @@ class TestFresh:
         cert = truerisk.certify(network, fresh=small, trained_on=np.arange(60))
         assert cert.record["n_certify"] == 60
         told = " ".join(cert.record["warnings"])
-        assert "certifying examples have the same inputs" in told
+        assert "certification examples have the same inputs" in told
         assert "remove" not in told
 
     def test_two_sets_need_a_word(self, small, network, tmp_path):
         fresh, seen = small.take(np.arange(60, 120)), small.take(np.arange(60))
         with pytest.raises(
-            TrueriskError, match=r"of 60 fresh examples .*--repeats-are-draws.*--trained-on-ids"
+            TrueriskError, match=r"of 60 fresh examples .*--trained-on-ids.*--repeats-are-draws"
         ) as error:
             truerisk.certify(network, fresh=fresh, trained_on=seen)
         assert "remove" not in str(error.value)
@@ -128,11 +128,11 @@ class TestFresh:
         assert cert.record["settings"]["repeats_are_draws"] is True
         repeats = cert.record["settings"]["repeats"]
         assert repeats == len(equal_rows(fresh.X, seen.X)[1]) > 20
-        assert any(f"You vouch that rows that equal another one ({repeats})" in line for line in cert.assumptions)
+        assert any(f"You vouch that rows equal to another one ({repeats})" in line for line in cert.assumptions)
         cert.save(tmp_path)
         result = truerisk.verify(tmp_path, data=fresh, model=network)
         assert result.risk_bound == cert.risk_bound
-        assert any("equal another are separate draws" in line for line in result.unchecked)
+        assert any("are separate draws; you vouch for it" in line for line in result.unchecked)
 
     def test_a_word_about_nothing_is_not_printed(self, network):
         rng = np.random.default_rng(3)
@@ -177,8 +177,8 @@ class TestFresh:
             ("one integer or word per row", {"ids": 7}),
             ("does not exist", {"ids": "nowhere.txt"}),
             ("must end in", {"ids": "nowhere.csv"}),
-            ("not data of its own", {"trained_on_ids": np.arange(120)}),
-            ("give --fresh or --unlabelled", {"ids": np.arange(120), "fresh": None, "data": "digits"}),
+            ("needs training data of its own", {"trained_on_ids": np.arange(120)}),
+            ("give --fresh or --unlabeled", {"ids": np.arange(120), "fresh": None, "data": "digits"}),
         ],
     )
     def test_identities_that_say_nothing_are_refused(self, small, network, told, arguments):
@@ -216,7 +216,7 @@ def made(small, network, inputs, tmp_path_factory):
 
 class TestUnlabelled:
     def test_equal_inputs_need_a_word(self, small, network, inputs):
-        with pytest.raises(TrueriskError, match=r"of 90 unlabelled inputs equal another one; .*--ids FILE") as error:
+        with pytest.raises(TrueriskError, match=r"of 90 unlabeled inputs equal another one; .*--ids FILE") as error:
             truerisk.certify(network, small, unlabelled=inputs, **QUICK)
         assert "remove" not in str(error.value)
 
@@ -226,10 +226,10 @@ class TestUnlabelled:
         repeats = len({*within, *across})
         assert cert.record["disagreement"]["unlabelled"] == 90, "nothing is deleted"
         assert cert.record["settings"]["repeats"] == repeats > 60
-        assert any(f"You vouch that rows that equal another one ({repeats})" in line for line in cert.assumptions)
+        assert any(f"You vouch that rows equal to another one ({repeats})" in line for line in cert.assumptions)
         result = truerisk.verify(folder, data=small, model=network)
         assert result.risk_bound == cert.risk_bound
-        assert any("equal another are separate draws" in line for line in result.unchecked)
+        assert any("are separate draws; you vouch for it" in line for line in result.unchecked)
 
     @pytest.mark.parametrize(
         "fields",
@@ -238,7 +238,7 @@ class TestUnlabelled:
     def test_without_the_word_verify_refuses(self, made, small, network, edit, tmp_path, fields):
         def silent(record):
             record["settings"] |= fields
-            record["assumptions"] = [line for line in record["assumptions"] if "equal another" not in line]
+            record["assumptions"] = [line for line in record["assumptions"] if "equal to another" not in line]
 
         edit(made[1], tmp_path, record=silent)
         with pytest.raises(truerisk.VerificationError):
@@ -251,7 +251,7 @@ class TestUnlabelled:
             tensors["X"] = torch.cat([tensors["X"]] * 2)
 
         edit(made[1], tmp_path, tensors=("unlabelled.safetensors", twice))
-        with pytest.raises(truerisk.VerificationError, match="settings speak of"):
+        with pytest.raises(truerisk.VerificationError, match="settings mention"):
             truerisk.verify(tmp_path, data=small, model=network)
 
     def test_identities_decide(self, small, network, inputs):
@@ -261,11 +261,11 @@ class TestUnlabelled:
         assert any("row identities that you gave decide" in line for line in cert.assumptions)
         with pytest.raises(TrueriskError, match="--trained-on-ids"):
             truerisk.certify(network, small, ids=ids, **given)
-        with pytest.raises(TrueriskError, match="rows 0 and 1 of the unlabelled inputs"):
+        with pytest.raises(TrueriskError, match="rows 0 and 1 of the unlabeled inputs"):
             truerisk.certify(network, small, ids=["u0", "u0", *ids[2:]], trained_on_ids=seen, **given)
-        with pytest.raises(TrueriskError, match="row 3 of the unlabelled inputs and row 5 of the labelled data"):
+        with pytest.raises(TrueriskError, match="row 3 of the unlabeled inputs and row 5 of the labeled data"):
             truerisk.certify(network, small, ids=[*ids[:3], "d5", *ids[4:]], trained_on_ids=seen, **given)
-        with pytest.raises(TrueriskError, match="rows 0 and 1 of the labelled data"):
+        with pytest.raises(TrueriskError, match="rows 0 and 1 of the labeled data"):
             truerisk.certify(network, small, ids=ids, trained_on_ids=["d0", "d0", *seen[2:]], **given)
 
     def test_another_method_needs_no_word(self, small, network):
@@ -276,4 +276,4 @@ class TestUnlabelled:
 
     def test_one_kind_of_list(self):
         X = np.zeros((20, 6), dtype=np.float32)
-        assert Draws(word=True).between(X, X, UNLABELLED, "the labelled data").repeats == 20
+        assert Draws(word=True).between(X, X, UNLABELLED, "the labeled data").repeats == 20

@@ -307,10 +307,10 @@ def test_a_field_that_is_there_twice(folder, tmp_path):
     copied(folder, tmp_path)
     text = (tmp_path / "certificate.json").read_text()
     (tmp_path / "certificate.json").write_text(text.replace("{", '{"risk_bound": 0.001,', 1))
-    with pytest.raises(VerificationError, match="'risk_bound' is there twice"):
+    with pytest.raises(VerificationError, match="'risk_bound' occurs twice"):
         truerisk.verify(tmp_path)
     (tmp_path / "certificate.json").write_text(text.replace('"data": {', '"data": {"n": 1,', 1))
-    with pytest.raises(VerificationError, match="'n' is there twice"):
+    with pytest.raises(VerificationError, match="'n' occurs twice"):
         truerisk.verify(tmp_path)
 
 
@@ -340,7 +340,7 @@ def test_numbers_that_are_none(folder, tmp_path, text):
     content = (tmp_path / "certificate.json").read_text()
     value = json.loads(content)["floor"]
     (tmp_path / "certificate.json").write_text(content.replace(f'"floor": {value!r}', f'"floor": {text}'))
-    with pytest.raises(VerificationError, match="not JSON that has one reading"):
+    with pytest.raises(VerificationError, match="not unambiguous JSON"):
         truerisk.verify(tmp_path)
 
 
@@ -624,7 +624,7 @@ def test_sentences_of_another_version_are_not_read(folder, tmp_path):
         record["breakdown"][0]["part"] = "another name"
 
     result = truerisk.verify(edited(tmp_path, reword))
-    assert any("were not read" in line for line in result.noticed)
+    assert any("were not checked" in line for line in result.noticed)
     with pytest.raises(VerificationError, match=r"floor_detail|sentence|ledger"):
         truerisk.verify(edited(tmp_path, lambda r: r.update(words=WORDS)))
     with pytest.raises(VerificationError, match="words"):

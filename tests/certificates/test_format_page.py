@@ -15,7 +15,7 @@ from truerisk.certificates.schema import flags
 
 DOCS = Path(__file__).parents[2] / "docs"
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not here")
-FLAGS = {"predictor": "--for"}  # as in ``cli.declare.certify``
+FLAGS = {"predictor": "--for", "unlabelled": "--unlabeled"}  # as in ``cli.declare.certify``
 
 
 @pytest.fixture

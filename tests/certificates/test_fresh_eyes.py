@@ -90,7 +90,7 @@ def test_a_floor_that_nothing_vouches_for(tmp_path):
         told = truerisk.verify(saved(forged, tmp_path), data=noise)
     except VerificationError:
         return
-    assert not any("seed and architecture decide came out the same" in line for line in told.checked)
+    assert not any("seed and the architecture decide was reproduced" in line for line in told.checked)
     assert any("network of the hold-out baseline" in line for line in told.unchecked)
 
 
@@ -175,7 +175,7 @@ def test_a_certificate_without_its_training_plans(made, shades, tmp_path):
     """How it was trained is then unknown, and the page says no more than that it was."""
     folder = edited(made["split"], tmp_path, lambda r: r["settings"].update(plans={}))
     told = dict(tell(read_record(folder)).facts)["Prior"]
-    assert "a network trained, on the prior's examples only" in told
+    assert "a network trained, only on the prior's examples" in told
     assert "epoch" not in told
 
 
@@ -189,7 +189,7 @@ def test_a_file_in_another_encoding(made, tmp_path, encoding):
 
 
 def test_a_name_that_writes_on_the_terminal(made, tmp_path):
-    name = "x\x1b[2K\x1b[GConfirmed: with 95 % confidence, the true risk is at most 0.001000"
+    name = "x\x1b[2K\x1b[GConfirmed: with 95% confidence, the true risk is at most 0.001000"
     folder = edited(made["split"], tmp_path, lambda r: r["data"].update(name=name))
     command = [sys.executable, "-m", "truerisk.cli", "verify", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -200,7 +200,7 @@ def test_a_name_that_writes_on_the_terminal(made, tmp_path):
 def test_data_of_the_user_that_call_themselves_known(shades, made, tmp_path):
     """Constants of these inputs may come from the certifying rows; only a known set needs no such promise."""
     cert = made["split"]
-    promise = "No constant in the inputs"
+    promise = "No constant that prepares the inputs"
     assert any(line.startswith(promise) for line in cert.assumptions)
     forged = sealed(settings_of(cert), replace(shades, source="digits"), cert.evidence)
     assert not any(line.startswith(promise) for line in forged.assumptions)
@@ -418,4 +418,5 @@ def test_who_trains_again_what_the_user_trained(shades):
 
 
 def test_the_headline_of_a_vacuous_certificate(made):
-    assert "for each prediction with 95 %" not in headline(made["split"].record.settings, 1.0)
+    said = headline(made["split"].record.settings, 1.0)
+    assert said.endswith("for this network with 95% confidence. Weights are resampled for each prediction.")

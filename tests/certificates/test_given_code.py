@@ -88,10 +88,11 @@ def test_a_module_alone_is_drawn_anew(given, digits):
 
 def test_it_says_that_another_network_is_certified(made, anew, given, digits):
     cert = made[0]
-    assert "the network in the file (not the one that was given) is wrong on at most" in cert.sentence
+    assert "the compressed network errs on at most" in cert.sentence
+    assert cert.sentence.endswith("It replaces the network that you gave.")
     [line] = [line for line in cert.assumptions if "given weights" in line]
-    assert "what is certified, and what predicts, is the network that the file decodes to" in line
-    assert "given" not in anew.sentence
+    assert "the compressed network is certified, and it predicts" in line
+    assert "compressed" not in anew.sentence
     assert not any("given weights" in line for line in anew.assumptions)
     code = cert.evidence.arrays["code"]["bytes"].numpy().tobytes()
     network = decode(code, cert.evidence.networks["network-start"])
@@ -126,7 +127,7 @@ def test_the_given_weights_in_the_decoder_are_caught(made, given, tmp_path, edit
     def learn(tensors):
         tensors.update({name: value.clone() for name, value in given.state_dict().items()})
 
-    with pytest.raises(VerificationError, match=r"network-start\.safetensors came out otherwise"):
+    with pytest.raises(VerificationError, match=r"network-start\.safetensors could not be reproduced"):
         truerisk.verify(edit(made[1], tmp_path, tensors=("network-start.safetensors", learn)))
 
 
@@ -135,7 +136,7 @@ def not_given(record):
 
 
 def other_subject(record):
-    record["sentence"] = record["sentence"].replace("the network in the file (not the one that was given)", "it")
+    record["sentence"] = record["sentence"].replace("the compressed network", "this network")
 
 
 def other_method(record):

@@ -35,7 +35,7 @@ def test_a_certificate_of_before_verifies(name):
     model = None if name != "disagreement-single-draw" else "mlp:8"
     result = truerisk.verify(folder, golden.data(), model, seed=1)
     assert result.claimed == json.loads((folder / "certificate.json").read_text())["risk_bound"]
-    assert all("another version worded" in line for line in result.noticed)
+    assert all("another version of truerisk worded" in line for line in result.noticed)
 
 
 def _shape(value):

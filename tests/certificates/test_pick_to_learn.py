@@ -217,10 +217,10 @@ def test_a_run_from_the_initial_network_verifies(small, tmp_path):
 def test_round_trip(cert, folder, small):
     result = truerisk.verify(folder, data=small)
     assert result.claimed == cert.risk_bound
-    assert any("right picks" in line for line in result.unchecked)
+    assert any("the picks are right" in line for line in result.unchecked)
     again = truerisk.verify(folder, data=small, retrain=True)
     assert not any("--retrain" in line for line in again.unchecked)
-    assert any("came out the same when made again" in line for line in again.checked)
+    assert any("was reproduced exactly" in line for line in again.checked)
 
 
 def test_n_doubled_is_seen(folder, small, tmp_path, edit):
@@ -240,11 +240,11 @@ def drop_the_last(tensors):
     ("change", "message"),
     [
         (drop_the_last, "counting again|does not follow"),
-        (lambda t: t["rows"].__setitem__(0, t["rows"][1]), "different certifying rows"),
-        (lambda t: t["rows"].__setitem__(0, -1), "different certifying rows"),
+        (lambda t: t["rows"].__setitem__(0, t["rows"][1]), "distinct certification rows"),
+        (lambda t: t["rows"].__setitem__(0, -1), "distinct certification rows"),
         (lambda t: t["rounds"].__setitem__(0, 2), "round of each"),
         (lambda t: t["rounds"].fill_(1), "round of each"),  # more than a batch at once
-        (lambda t: t.update(rows=t["rows"].double()), "different certifying rows"),
+        (lambda t: t.update(rows=t["rows"].double()), "distinct certification rows"),
         (lambda t: t.pop("rounds"), "round of each"),
     ],
 )
@@ -256,7 +256,7 @@ def test_edited_picks_are_caught(folder, small, tmp_path, change, message, edit)
 def test_a_pick_of_the_priors_rows_is_caught(cert, folder, small, tmp_path, edit):
     row = int(cert.evidence.parts.prior[0])
     forged = edit(folder, tmp_path, tensors=("picks.safetensors", lambda t: t["rows"].__setitem__(0, row)))
-    with pytest.raises(VerificationError, match="different certifying rows"):
+    with pytest.raises(VerificationError, match="distinct certification rows"):
         truerisk.verify(forged, data=small)
 
 
@@ -266,7 +266,7 @@ def test_other_picks_or_another_last_network_do_not_survive_training_again(cert,
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     other = edit(folder, tmp_path / "a", tensors=("picks.safetensors", lambda t: t["rows"].__setitem__(-1, spare)))
-    with pytest.raises(VerificationError, match=r"picks\.safetensors.* came out otherwise|counting again"):
+    with pytest.raises(VerificationError, match=r"picks\.safetensors.* could not be reproduced|counting again"):
         truerisk.verify(other, data=small, retrain=True)
 
     def nudge(tensors):
@@ -275,7 +275,7 @@ def test_other_picks_or_another_last_network_do_not_survive_training_again(cert,
     nudged = edit(folder, tmp_path / "b", tensors=(f"{FINAL}.safetensors", nudge))
     truerisk.verify(nudged, data=small)  # a network that was tampered with a little still has these errors,
     # but it is not the one that training gives
-    with pytest.raises(VerificationError, match=r"network-final\.safetensors came out otherwise"):
+    with pytest.raises(VerificationError, match=r"network-final\.safetensors could not be reproduced"):
         truerisk.verify(nudged, data=small, retrain=True)
 
 

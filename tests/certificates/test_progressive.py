@@ -115,7 +115,7 @@ def test_bad_options_are_refused_before_training(options, what):
 
 def test_blocks_that_are_too_small_are_refused():
     data = load("digits").take(np.arange(60))
-    with pytest.raises(TrueriskError, match="do not fill"):
+    with pytest.raises(TrueriskError, match="fill at most"):
         truerisk.certify("mlp:16", data, method="progressive", prior="split:0.5", options=OPTIONS | {"blocks": 9})
 
 

@@ -121,7 +121,7 @@ def test_parts_double_in_size_and_keep_the_order():
     parts = cut(rows, 4)
     assert np.array_equal(np.concatenate(parts), rows)
     assert [len(part) for part in parts] == [125, 125, 251, 502]
-    with pytest.raises(truerisk.TrueriskError, match="fewer steps"):
+    with pytest.raises(truerisk.TrueriskError, match="fewer --steps"):
         cut(np.arange(79), 4)
     assert len(cut(np.arange(80), 4)[0]) == 10
 
@@ -201,10 +201,10 @@ def test_the_certificate_says_something_where_there_is_something_to_learn(cert, 
 def test_round_trip(cert, folder, small):
     result = truerisk.verify(folder, data=small)
     assert result.claimed == cert.risk_bound
-    assert any("for which it is a prior later on" in line for line in result.unchecked)
+    assert any("for which it is the prior later" in line for line in result.unchecked)
     again = truerisk.verify(folder, data=small, retrain=True)
     assert not any("--retrain" in line for line in again.unchecked)
-    assert any("came out the same when made again" in line for line in again.checked)
+    assert any("was reproduced exactly" in line for line in again.checked)
 
 
 def nudge(amount):
@@ -235,7 +235,7 @@ def double_n(record):
         (lambda r: r["steps"][1].update(kl=1.0), "steps does not follow"),
         (lambda r: r["settings"]["options"].update(gamma=0.4), "does not follow"),
         (lambda r: r["settings"]["options"].update(gamma=1.5), "gamma"),
-        (lambda r: r["settings"]["options"].update(steps=2), "list of files"),
+        (lambda r: r["settings"]["options"].update(steps=2), "files that the certificate lists"),
         (lambda r: r["ledger"].pop(), "ledger does not follow"),
         (lambda r: r["counts"].update({f"step 2: {WORSE}": 0}), "new draws give"),
         (
@@ -258,7 +258,7 @@ def test_a_link_that_saw_too_much_is_found_by_training_again(cert, folder, small
     made = sealed(settings_of(cert), small, false)
     made.save(tmp_path)
     assert truerisk.verify(tmp_path, data=small).claimed == made.risk_bound
-    with pytest.raises(NotRepeatedError, match=r"posterior-2\.safetensors came out otherwise"):
+    with pytest.raises(NotRepeatedError, match=r"posterior-2\.safetensors could not be reproduced"):
         truerisk.verify(tmp_path, data=small, retrain=True)
 
 
@@ -275,5 +275,5 @@ def test_steps_must_be_a_few(small, steps):
 
 
 def test_too_little_data_for_so_many_steps_is_told(small):
-    with pytest.raises(truerisk.TrueriskError, match="fewer steps"):
+    with pytest.raises(truerisk.TrueriskError, match="fewer --steps"):
         truerisk.certify("mlp:4", small, prior="init", method=METHOD, options={"steps": 8}, epochs=1)

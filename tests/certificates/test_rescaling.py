@@ -45,7 +45,7 @@ def test_what_cannot_be_followed_is_not_rescaled(tmp_path):
     cert = truerisk.certify(Branching, "digits", prior="init", epochs=2)
     assert cert.kl == cert.kl_unrescaled
     assert cert.record["rescaling"] is None
-    assert any("could not be followed" in line for line in cert.record["warnings"])
+    assert any("could not be traced" in line for line in cert.record["warnings"])
     cert.save(tmp_path)
     assert not (tmp_path / "log_scales.safetensors").exists()
     truerisk.verify(tmp_path, model=Branching)

@@ -42,13 +42,13 @@ def test_numbers_of_numpy_are_numbers():
     ("values", "told"),
     [
         ({"many": 0}, "many is 0, but must be at least 1 and at most 9"),
-        ({"many": 2.0}, "many is 2.0, but must be a whole number"),
-        ({"many": True}, "many is True, but must be a whole number"),
+        ({"many": 2.0}, "many is 2.0, but must be an integer"),
+        ({"many": True}, "many is True, but must be an integer"),
         ({"share": 1.0}, "share is 1.0, but must be at least 0 and less than 1"),
         ({"share": float("nan")}, "share is nan"),
         ({"share": 10**400}, "share is too large a number"),
         ({"share": "0.5"}, "share is '0.5', but must be a number"),
-        ({"kind": "hot"}, "kind is 'hot', but must be warm or cold"),
+        ({"kind": "hot"}, "kind is 'hot', but must be one of warm, cold; choose one"),
         ({"width": "wide"}, "width is 'wide', but must be a number"),
     ],
 )
@@ -83,14 +83,14 @@ def test_what_is_written_is_read():
     ("change", "told"),
     [
         (lambda r: r.pop("progressive"), "it has no field 'progressive'"),
-        (lambda r: r.update(other=1), "nobody writes the field 'other'"),
-        (lambda r: r.update(progressive=[1]), "must be an object"),
+        (lambda r: r.update(other=1), "the field 'other' is unknown"),
+        (lambda r: r.update(progressive=[1]), "is not an object"),
         (lambda r: r["progressive"].update(t=1), "1 is not a number"),
         (lambda r: r["progressive"].update(t=None), "None is not a number"),
-        (lambda r: r["progressive"].update(blocks={}), "is not what it must be"),
-        (lambda r: r["progressive"]["blocks"][0].update(n=10.0), "10.0 is not a whole number"),
-        (lambda r: r["progressive"]["blocks"][0].update(n=True), "True is not a whole number"),
-        (lambda r: r["progressive"]["blocks"].append("x"), "must be an object"),
+        (lambda r: r["progressive"].update(blocks={}), "is not of the right type"),
+        (lambda r: r["progressive"]["blocks"][0].update(n=10.0), "10.0 is not an integer"),
+        (lambda r: r["progressive"]["blocks"][0].update(n=True), "True is not an integer"),
+        (lambda r: r["progressive"]["blocks"].append("x"), "is not an object"),
     ],
 )
 def test_what_is_read_has_every_field_with_its_very_type_and_no_other(change, told):
@@ -112,7 +112,7 @@ class TestPrior:
         "text", ["", "none", "split", "split:", "split:0", "split:1", "split:nan", "Zero", "half:0.5"]
     )
     def test_what_is_none_is_refused(self, text):
-        with pytest.raises(TrueriskError, match="must be zero, init or split:FRACTION"):
+        with pytest.raises(TrueriskError, match="must be zero, init, or split:FRACTION"):
             Prior.parse(text)
 
     def test_exactly_one_kind(self):

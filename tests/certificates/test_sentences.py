@@ -20,18 +20,18 @@ from truerisk.pacbayes import monte_carlo
 from truerisk.report.certificate import render
 
 N, CERTIFY = 240, 120  # examples, and those that certify next to a split prior
-ON_ALL = f"on the {N} certifying examples"
+ON_ALL = f"on the {N} certification examples"
 SEEN = {
-    "hold-out": f"error rate of the network on the {CERTIFY} tested examples",
-    "pac-bayes-kl": f"error rate of drawn networks on the {CERTIFY} certifying examples",
-    "single-draw": f"error rate of the drawn network on the {CERTIFY} certifying examples",
-    "progressive": f"error rate of the models on the blocks that they were tested on, {CERTIFY} examples",
-    "pick-to-learn": "error rate of the network on the certifying examples that were not picked",
-    "recursive": f"error rate of networks drawn from the last posterior, on the {N // 2} examples of the last step",
-    "description-length": f"error rate of the network in the file {ON_ALL}",
-    "pac-bayes-around": f"error rate of drawn networks {ON_ALL}",
-    "single-draw-around": f"error rate of the drawn network {ON_ALL}",
-    "disagreement": "errors of the surrogate on certifying examples, and disagreements on unlabelled ones, together",
+    "hold-out": f"error rate of the network on the {CERTIFY} certification examples",
+    "pac-bayes-kl": f"error rate of the sampled networks on the {CERTIFY} certification examples",
+    "single-draw": f"error rate of the sampled network on the {CERTIFY} certification examples",
+    "progressive": f"error rate of the networks on their test blocks, {CERTIFY} examples",
+    "pick-to-learn": "error rate of the network on the certification examples that were not picked",
+    "recursive": f"error rate of networks sampled from the last posterior on the {N // 2} examples of its step",
+    "description-length": f"error rate of the compressed network {ON_ALL}",
+    "pac-bayes-around": f"error rate of the sampled networks {ON_ALL}",
+    "single-draw-around": f"error rate of the sampled network {ON_ALL}",
+    "disagreement": "error rate of the surrogate on certification examples, plus disagreement rate on unlabeled inputs",
 }
 DATA_FREE = ("recursive", "description-length")
 
@@ -58,14 +58,16 @@ def test_whose_error_rate_and_on_how_many_examples(record):
     text = tell(record).seen.brief
     assert text == SEEN[record["method"]]
     page = " ".join(re.sub("<[^>]*>", " ", render(record)).split())
-    shown = re.search(r"Seen [\d.]+ % (.*?)(?:, [\d,]+ wrong(?: answers)?(?: out of [\d,]+)?)?\. An observation", page)
+    shown = re.search(
+        r"Observed error [\d.]+% (.*?)(?:, [\d,]+ errors(?: (?:in|on) [\d,]+ \w+)?)?\. This is an observation", page
+    )
     assert shown
     assert shown[1].lower() == text.lower()
 
 
 def test_the_count_behind_it(record):
     """The rate is a count over as many trials as the text says."""
-    found = re.findall(r"([\d,]+) (?:certifying |tested )?examples", tell(record).seen.brief)
+    found = re.findall(r"([\d,]+) (?:certification )?examples", tell(record).seen.brief)
     if not found:
         pytest.skip("the text names no number")
     n = int(found[0].replace(",", ""))
@@ -84,7 +86,7 @@ def test_the_count_behind_it(record):
     ("kls", "told"), [((465.0, 0.4, 0.3), False), ((0.4, 0.3, 0.2), True), ((0.4, 0.4, 0.4), False)]
 )
 def test_a_chain_is_a_hold_out_bound_in_disguise_only_if_no_step_learnt_anything(kls, told):
-    """The KL of the last step alone says nothing: the steps before it may have paid for all that was learnt."""
+    """The KL of the last step alone says nothing: the steps before it may have learned everything."""
     kept = json.loads((golden.GOLDENS / "recursive.json").read_text())["record"]
     for step, kl in zip(kept["steps"], kls, strict=True):
         step["kl"] = kl
@@ -97,6 +99,6 @@ def test_a_surrogate_in_disguise_is_told_as_the_surrogates(record):
     """The network that is certified has no KL of its own."""
     if record["method"] == "disagreement":
         found = record.settings.method
-        assert "surrogate's KL" in replace(found, surrogate=METHODS["pac-bayes-kl"]()).disguise(
+        assert "surrogate's posterior moved" in replace(found, surrogate=METHODS["pac-bayes-kl"]()).disguise(
             replace(record.derivation, kl=RescaledKL(0.5, 0.5))
         )

@@ -192,7 +192,7 @@ def test_copies_across_the_split_are_told():
     copies = len(set((parts.prior % 60).tolist()) & set((parts.certify % 60).tolist()))
     assert copies > 10
     told = " ".join(cert.record["warnings"])
-    assert f"{copies} certifying examples have the same inputs" in told
+    assert f"{copies} certification examples have the same inputs" in told
     assert "remove" not in told, "equal values are not the same draw"
     without = truerisk.certify(line, (X, y), method="hold-out", epochs=1).record["warnings"]
     assert not any("same inputs" in line for line in without)

@@ -70,5 +70,5 @@ def test_what_is_no_share_is_refused(digits, share):
 
 
 def test_methods_without_a_posterior_do_not_take_it(digits):
-    with pytest.raises(truerisk.TrueriskError, match="takes no option warmup"):
+    with pytest.raises(truerisk.TrueriskError, match="has no option warmup"):
         truerisk.certify("mlp:4", digits, method="hold-out", options=warm(0.5), **QUICK)

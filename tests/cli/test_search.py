@@ -25,18 +25,18 @@ def some_digits(tmp_path):
 def test_help(run):
     code, out, _ = run("search", "--help")
     assert code == 0
-    assert "rows that never certify" in " ".join(out.split())
+    assert "without using any certification example" in " ".join(out.split())
     assert "--lr" in run("certify", "--help")[1]
 
 
 def test_tables_and_the_line_to_run_next(run, some_digits):
-    """The printed command works as it is, and its certificate pays for nothing but itself."""
+    """The printed command works as it is, and its certificate keeps all of delta."""
     code, out, err = run("search", "--data", "some digits.npz", *QUICK)
     assert (code, err) == (0, "")
     text = " ".join(out.split())
-    assert "Looked at 300 rows" in text
-    assert "Candidates, on 60 rows" in text
-    assert "predicted floor" in text
+    assert "Used 300 rows" in text
+    assert "Candidates, tested on 60 held-out rows" in text
+    assert "certification rows error baseline" in text
     line = next(line for line in out.splitlines() if line.startswith("Next"))
     words = shlex.split(line.removeprefix("Next"))
     assert words[:4] == ["truerisk", "certify", "--data", "some digits.npz"]
@@ -71,7 +71,7 @@ def test_a_stopped_search_says_that_it_goes_on(run, monkeypatch):
     monkeypatch.setattr(contest.Field, "errors", stop)
     code, out, err = run("search", *QUICK)
     assert (code, out) == (130, "")
-    assert "goes on" in err
+    assert "run the same command again to resume" in err
 
 
 def test_other_files_in_the_work_folder_stay(run):

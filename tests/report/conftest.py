@@ -64,8 +64,8 @@ def pac_bayes() -> dict[str, Any]:
         ],
         other_forms={"McAllester": 0.11497392075276315, "quadratic": 0.08303428349032146, "Thiemann": 1.0},
         warnings=["The certificate was made for a test."],
-        sentence="With 95 % confidence, this network, with its weights drawn anew for each prediction, is wrong on at "
-        "most 7.7 % of unseen examples.",
+        sentence="With 95% confidence, this network, with its weights drawn anew for each prediction, is wrong on at "
+        "most 7.7% of unseen examples.",
     )
 
 
@@ -78,7 +78,7 @@ def compared() -> dict[str, Any]:
 @pytest.fixture
 def chain() -> dict[str, Any]:
     """A page with a table of five columns."""
-    return claims("recursive", sentence="With 95 % confidence, this network is wrong on at most 94.9 %.")
+    return claims("recursive", sentence="With 95% confidence, this network is wrong on at most 94.9%.")
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def hold_out() -> dict[str, Any]:
             {"event": "Clopper-Pearson: the tested examples are misleading", "delta": 0.003125},
             {"event": "the same for 15 other configurations", "delta": 0.046875},
         ],
-        sentence="With 95 % confidence, this network is wrong on at most 5.8 % of unseen examples.",
+        sentence="With 95% confidence, this network is wrong on at most 5.8% of unseen examples.",
     )
 
 

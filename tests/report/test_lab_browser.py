@@ -112,7 +112,7 @@ def test_tooltip(browser, page):
     browser.run("arguments[0].scrollIntoView({block: 'center'})", bar)
     ActionChains(browser.driver).move_to_element(bar).perform()
     shown = browser.wait(lambda: browser.run("return document.querySelector('#vg-tooltip-element.visible')?.innerText"))
-    for text in ("mlp-1x512", "true labels", "training error", "12.86 %", "10.86 %", "14.86 %", "epoch"):
+    for text in ("mlp-1x512", "true labels", "training error", "12.86%", "10.86%", "14.86%", "epoch"):
         assert text in shown
 
 

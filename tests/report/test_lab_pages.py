@@ -248,7 +248,7 @@ def test_axes():
 def test_percent_axis():
     figure = replace(SMALL, y=Axis("b", "b", percent=True), rows=[{"a": 1, "b": 0.1}, {"a": 2, "b": 0.3}])
     svg = static_svg(figure, drawable(figure), 640)
-    labels = re.findall(r">(\d+) %<", svg)
+    labels = re.findall(r">(\d+)%<", svg)
     assert {"10", "20", "30"} <= set(labels)
 
 

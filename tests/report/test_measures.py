@@ -74,7 +74,7 @@ def test_everything_is_on_the_page(page):
     for name in found.bounds:
         assert name in text
     assert "10^2171.5" in text  # a value beyond floats
-    assert "at most 31.0 % wrong on unseen data" in text
+    assert "at most 31.0% wrong on unseen data" in text
     assert "vacuous: 868.6 orders of magnitude too large" in text
     assert f"1 of {len(found.bounds)} bounds says something" in text
     assert "one, two: no layer is a convolution." in text

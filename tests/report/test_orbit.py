@@ -72,7 +72,7 @@ def test_everything_is_on_the_page(page):
     for row in [*rows, "Network one hidden layer", "Prior around 0", COMMAND]:
         assert row in text
     assert "1,234 draws with a standard error of 0.12" in text
-    assert "saves 33 % of the KL, the best width of the prior 40 %, both together 47 %" in text
+    assert "saves 33% of the KL, the best width of the prior 40%, both together 47%" in text
     assert "at 26 places" in text
     assert "at most 6e-15 at all places" in text  # 5.25e-15, rounded up
     labels = re.findall(r">([a-z ]+ [\d,.]+)</text>", page)

@@ -87,7 +87,7 @@ def real():
 
 def assert_complete(record, page):
     text = words(page)
-    assert record["sentence"] in text
+    assert story(record).headline in text
     for entry in record["ledger"]:
         assert f"{entry['event']} {entry['delta']}" in text
     total = sum(Decimal(repr(entry["delta"])) for entry in record["ledger"])
@@ -116,23 +116,23 @@ def test_a_real_certificate(real, tmp_path):
 
 def test_numbers_for_people(pac_bayes):
     text = words(render(pac_bayes))
-    assert "Certificate 7.7 %" in text
-    assert "Floor 5.2 %" in text
-    assert "Seen 3.9 %" in text
-    assert "KL 12.35 nats between posterior and prior" in text
+    assert "Certificate 7.7%" in text
+    assert "Baseline 5.2%" in text
+    assert "Observed error 3.9%" in text
+    assert "KL 12.35 nats: how far the certification examples moved the posterior" in text
     assert "KL before rescaling 1,234.6 nats" in text
-    assert "30,766 wrong answers out of 795,600" in text
-    assert "Sum: the certificate (rounded up) 7.7 %" in text
-    assert "McAllester 11.5 %" in text
-    assert "Thiemann (says nothing) 100 %" in text
+    assert "30,766 errors in 795,600 predictions" in text
+    assert "Sum: the certificate (rounded up) 7.7%" in text
+    assert "McAllester 11.5%" in text
+    assert "Thiemann (says nothing) 100%" in text
     assert "same event" in text
 
 
 def test_hold_out_has_no_kl_and_no_other_forms(hold_out):
     text = words(render(hold_out))
     assert "KL" not in text
-    assert "other forms" not in text
-    assert "Draws" not in text
+    assert "Other forms" not in text
+    assert "Sampled weights" not in text
 
 
 def test_the_page_begins_with_the_picture(record):
@@ -297,13 +297,13 @@ def test_the_parts_on_the_page_add_up_to_the_certificate_on_the_page(record):
     """The table below the figure, its total, the card above and the figure's own labels say the same number."""
     page = render(record)
     table = page[page.index("Part of the certificate") :].split("</table>")[0]
-    *parts, total = [Decimal(cell) for cell in re.findall(r">([\d.]+) %</td>", table)]
+    *parts, total = [Decimal(cell) for cell in re.findall(r">([\d.]+)%</td>", table)]
     assert len(parts) == len(record["breakdown"])
     assert min(parts) >= 0
     assert sum(parts) == total >= 100 * Decimal(repr(record["risk_bound"]))
-    assert f"Certificate {total} %" in words(page)
-    assert f"certificate: {total} %" in page
-    assert f"Seen {parts[0]} %" in words(page)  # the first part is what was observed
+    assert f"Certificate {total}%" in words(page)
+    assert f"certificate: {total}%" in page
+    assert f"Observed error {parts[0]}%" in words(page)  # the first part is what was observed
 
 
 def test_every_colour_of_the_figure_follows_the_theme():
@@ -330,23 +330,30 @@ def test_other_methods_get_a_table(pac_bayes, hold_out):
     assert "All methods" not in render(pac_bayes)
     page = render(pac_bayes, [hold_out])
     table = page[page.index('id="methods"') :].split("</table>")[0]
-    assert [name in table for name in ("pac-bayes-kl", "hold-out", "7.7 %", "5.8 %", "12.35")] == [True] * 5
+    assert [name in table for name in ("pac-bayes-kl", "hold-out", "7.7%", "5.8%", "12.35")] == [True] * 5
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("progressive", ["The tested blocks", "Model Tested on Wrong Error rate", "one of 5 networks is drawn"]),
-        ("single-draw", ["nats: how much likelier the drawn weights are", "drawn once from the posterior"]),
-        ("description-length", ["the length of the file that the network fits into", "a search for a short file"]),
-        ("pick-to-learn", ["examples are still wrong; they count like picks", "in each of at most 4 rounds"]),
+        ("progressive", ["Test blocks", "Network Examples Errors Error rate", "one of 5 networks is sampled"]),
+        (
+            "single-draw",
+            ["log density ratio of posterior to prior at the sampled weights", "sampled once from the posterior"],
+        ),
+        ("description-length", ["length of the compressed network", "compression on all examples"]),
+        ("pick-to-learn", ["examples are still misclassified; they count as picks", "up to 4 rounds"]),
         (
             "recursive",
-            ["The steps", "Step Tested on Seen KL (nats) Certified", "What rescaling gives in the last step"],
+            [
+                "Steps of the chain",
+                "Step Examples Observed error KL (nats) Bound",
+                "rescaling on the KL of the last step",
+            ],
         ),
-        ("disagreement", ["certified for the surrogate, a new network, by hold-out", "of 200 unlabelled inputs"]),
-        ("disagreement-recursive", ["The surrogate: the steps", "by recursive"]),
-        ("fresh", ["came trained; nothing was trained here", "Examples left out 300"]),
+        ("disagreement", ["the surrogate, a new network (hold-out)", "of 200 unlabeled inputs"]),
+        ("disagreement-recursive", ["The surrogate: steps of the chain", "a new network (recursive)"]),
+        ("fresh", ["an already trained network; nothing was trained here", "Examples left out 300"]),
     ],
 )
 def test_what_only_one_method_has_is_shown(name, told):
@@ -356,7 +363,7 @@ def test_what_only_one_method_has_is_shown(name, told):
 
 
 def test_neighbouring_segments_differ_in_colour(hold_out):
-    parts = ["errors", "confidence (delta)", "the file of 472 bits", "log density ratio of posterior and prior", "last"]
+    parts = ["errors", "confidence (delta)", "length of 472 bits", "log density ratio of posterior and prior", "last"]
     rows = [{"part": p, "value": 0.1} for p in parts]
     colours = [s["colour"] for s in segments(story(hold_out | {"breakdown": rows}))]
     assert all(a != b for a, b in pairwise(colours))
@@ -374,5 +381,5 @@ def test_a_record_that_lacks_what_its_method_tells_is_refused(name, change):
     """Strictly read, and still no certificate: whoever wrote it is told to verify it."""
     kept = json.loads((KEPT / f"{name}.json").read_text())["record"] | MADE
     change(kept)
-    with pytest.raises(TrueriskError, match="can't be shown"):
+    with pytest.raises(TrueriskError, match="cannot be shown"):
         render(kept)

@@ -55,7 +55,7 @@ def next_to(label: str, text: str) -> list[str]:
 
 
 def percent_next_to(label: str, text: str) -> list[str]:
-    return re.findall(rf"{label}\s*{NUMBER} %", text)
+    return re.findall(rf"{label}\s*{NUMBER}%", text)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def x(request) -> float:
 
 
 def having(record: dict[str, Any], x: float) -> Record:
-    """The record with x for its bound, its floor and every other upper end."""
+    """The record with x for its bound, its baseline and every other upper end."""
     record = deepcopy(record)
     parts = [0.5, 0.01, 0.47, 0.02][: len(record["breakdown"])]
     for entry, part in zip(record["breakdown"], parts, strict=True):
@@ -93,13 +93,13 @@ def test_certify(pac_bayes, hold_out, x, wide, capsys):
     show.certificate(story, [other], Path("out"), None)
     text = capsys.readouterr().out
     check_at_least(next_to(r"\n *certificate", text), x, count=1)
-    check_at_least(next_to(r"\n *floor", text), x, count=1)
+    check_at_least(next_to(r"\n *baseline", text), x, count=1)
     check_at_least(percent_next_to("at most", text), x, 100, count=2)  # the sentence and the table
-    for kl in (*next_to(r"\n *KL", text), *re.findall(rf"{NUMBER} +before", text), *next_to("(?:free|both):", text)):
+    for kl in (*next_to(r"\n *KL", text), *re.findall(rf"{NUMBER} +before", text), *next_to("(?:give|both)", text)):
         assert value(kl) >= Fraction(repr(100 * x))
     rows = re.findall(rf"\n(?:pac-bayes-kl|hold-out) +[a-z-]+ +{NUMBER} [^\n]* {NUMBER} *(?=\n)", text)
     check_at_least([row[0] for row in rows], x, count=2)
-    check_at_least([row[1] for row in rows], x, count=2)  # the last column is the floor
+    check_at_least([row[1] for row in rows], x, count=2)  # the last column is the baseline
 
 
 def test_verify(x, wide, capsys):
@@ -159,10 +159,10 @@ def test_a_surrogate_and_what_differs(compared, x, wide, capsys):
     show.certificate(tell(record), [], Path("out"), None)
     text = capsys.readouterr().out
     check_at_least(next_to(r"\n *surrogate", text), x, count=1)
-    check_at_least(next_to(r"\n *differs", text), x, count=1)
+    check_at_least(next_to(r"\n *disagreement", text), x, count=1)
     text = words_of(render(record))
     check_at_least(percent_next_to("Surrogate", text), x, 100, count=1)
-    check_at_least(percent_next_to("Differs", text), x, 100, count=1)
+    check_at_least(percent_next_to("Disagreement", text), x, 100, count=1)
 
 
 def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
@@ -171,20 +171,20 @@ def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
     check_at_least(percent_next_to("at most", text), x, 100, count=3)  # the sentence and both pictures
     check_at_least(percent_next_to("certified at most", page), x, 100, count=2)  # for screen readers
     check_at_least(percent_next_to("Certificate", text), x, 100)
-    check_at_least(percent_next_to("Floor", text), x, 100)
+    check_at_least(percent_next_to("Baseline", text), x, 100)
     check_at_least(percent_next_to(r"certificate \(rounded up\)", text), x, 100, count=1)
-    check_at_least(percent_next_to(r"kl \(the one that is used\)", text), x, 100, count=1)
+    check_at_least(percent_next_to(r"kl \(used by the certificate\)", text), x, 100, count=1)
     check_at_least(percent_next_to("McAllester", text), x, 100, count=1)
     check_at_least(percent_next_to("certificate:", page), x, 100, count=2)  # in both figures
     check_at_least(percent_next_to("hold-out baseline:", page), x, 100, count=2)
     check_at_least(percent_next_to("The certificate,", page), x, 100, count=1)  # for screen readers
     check_at_least(percent_next_to("The hold-out baseline is", page), x, 100, count=1)
     table = page[page.index('id="methods"') :].split("</table>")[0]
-    cells = re.findall(rf'<td class="number">{NUMBER} %</td>', table)
-    check_at_least(cells[::3] + cells[2::3], x, 100, count=4)  # certificate, seen, floor of two methods
+    cells = re.findall(rf'<td class="number">{NUMBER}%</td>', table)
+    check_at_least(cells[::3] + cells[2::3], x, 100, count=4)  # certificate, observed error, baseline of two methods
     kls = [re.search(rf"{label} {NUMBER} nats", text) for label in ("KL", "KL before rescaling")]
     assert all(kl and value(kl[1]) >= Fraction(repr(100 * x)) for kl in kls)
-    table = page[page.index("What rescaling gives") :].split("</table>")[0]
+    table = page[page.index("Effect of rescaling on the KL") :].split("</table>")[0]
     kls = re.findall(rf'<td class="number">{NUMBER}</td>', table)
     assert len(kls) == 4
     assert all(value(kl) >= Fraction(repr(100 * x)) for kl in kls)
@@ -193,7 +193,7 @@ def test_the_page_of_a_certificate(pac_bayes, hold_out, x):
 def test_the_parts_on_the_page_add_up(pac_bayes, x):
     page = render(having(pac_bayes, x))
     table = page[page.index("Part of the certificate") :].split("</table>")[0]
-    *parts, total = map(value, re.findall(rf">{NUMBER} %</td>", table))
+    *parts, total = map(value, re.findall(rf">{NUMBER}%</td>", table))
     assert sum(parts) == total >= 100 * Fraction(repr(x))
 
 
@@ -219,7 +219,7 @@ def test_tooltips(x):
         texts = [c.text for c in drawn.columns if c.text]
         assert len(texts) == 3
         for text in texts:
-            check_at_least([drawn.rows[0][text].removesuffix(" %")], x, scale)
+            check_at_least([drawn.rows[0][text].removesuffix("%")], x, scale)
             assert text not in drawn.rows[1], "an observation is rounded to the nearest by the page"
         assert drawn.rows[0]["y"] == x, "what is drawn and downloaded is exact"
 

@@ -26,9 +26,9 @@ def test_plain_lines_go_to_standard_error_only(monkeypatch, capsys):
     assert out == ""
     lines = err.splitlines()
     assert len(lines) == 5
-    assert lines[0].startswith("counting: 20 %, about ")
+    assert lines[0].startswith("counting: 20%, about ")
     assert lines[0].endswith("loss 0")
-    assert lines[4].startswith("counting: 100 %, about 0 s left")
+    assert lines[4].startswith("counting: 100%, about 0 s left")
     assert "\x1b" not in err
 
 

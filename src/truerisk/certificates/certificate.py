@@ -32,7 +32,7 @@ OTHERS = "others"  # the folder of certificates by other methods
 class Certificate:
     """An upper bound on the true risk that fails with probability at most ``delta``.
 
-    ``record`` is all that it says, and ``to_json`` what ``certificate.json`` holds; the commonest numbers are
+    ``record`` is all that it says, and ``to_json`` what ``certificate.json`` holds; the most used numbers are
     attributes too.
     """
 
@@ -63,7 +63,7 @@ class Certificate:
 
     @property
     def empirical_risk(self) -> float:
-        """Error rate seen on the certifying examples (for a stochastic predictor: of the drawn networks)."""
+        """Observed error rate on the certification examples (for a stochastic predictor: of the sampled networks)."""
         return self.record.derivation.empirical_risk
 
     @property
@@ -78,27 +78,27 @@ class Certificate:
 
     @property
     def floor(self) -> float:
-        """The hold-out bound that a user would pick instead."""
+        """The hold-out baseline: a bound that you could use instead."""
         return self.record.floor.bound
 
     @property
     def ledger(self) -> list[Entry]:
-        """The events that delta is spent on."""
+        """How the union bound splits delta: events and their shares."""
         return self.record.ledger
 
     @property
     def assumptions(self) -> list[str]:
-        """What the certificate takes for granted."""
+        """What the certificate assumes."""
         return list(self.record.assumptions)
 
     @property
     def delta(self) -> float:
-        """The probability with which the certificate may be wrong."""
+        """The failure probability of the certificate."""
         return self.record.settings.delta
 
     @property
     def sentence(self) -> str:
-        """The certificate in one sentence."""
+        """The certificate in one sentence, or two if its predictor samples."""
         return self.record.sentence
 
     @property
@@ -115,14 +115,16 @@ class Certificate:
     def predictor(self, x: np.ndarray | Tensor, seed: int | None = None) -> np.ndarray:
         """Labels for a batch of inputs by exactly the predictor that was certified.
 
-        A stochastic predictor draws new weights for each example; ``seed`` makes its draws repeatable.
+        A stochastic predictor resamples its weights for each example; ``seed`` makes this repeatable.
         """
         from truerisk.data import load_inputs
 
         X, _ = load_inputs(x if hasattr(x, "detach") else np.asarray(x))  # bytes are scaled as they were for certifying
         shape, settings = self.record.data.input_shape, self.record.settings
         if X.shape[1:] != shape or not len(X):
-            raise TrueriskError(f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}.")
+            raise TrueriskError(
+                f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}; reshape them."
+            )
         draw_seed = secrets.randbits(63) if seed is None else seed
         check_seed(draw_seed)
         return settings.method.predict(settings, self.frozen, X, draw_seed)

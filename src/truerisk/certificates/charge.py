@@ -1,4 +1,4 @@
-"""What the authors owe: configurations that they compared on known data before the user came (``looks.toml``)."""
+"""Configurations that the authors compared on known data (``looks.toml``): delta is split over them."""
 
 from __future__ import annotations
 
@@ -53,18 +53,22 @@ def looks() -> tuple[Look, ...]:
 
 
 def tried_before(arch: Architecture, data: Data, prior: Prior, seed: int) -> int:
-    """How many configurations were compared on the certifying rows of this data before the user came.
+    """How many configurations were compared on the certification rows of this data before the user came.
 
     Data are recognized by their rows and networks by their structure, because names are the user's to choose.
     """
     from truerisk.nets import builtin_name
-    from truerisk.training.plans import has_recipe
 
-    if prior.trained or data.known is None:  # whoever brings a trained network vouches for its choice
+    if prior.trained or data.known is None:  # whoever gives an already trained network vouches for its choice
         return 1
     name = arch.name if arch.kind == BUILTIN else builtin_name(arch.template(), data.input_shape, data.classes)
-    if name is None:
-        return 1
+    return 1 if name is None else owed(name, data, prior, seed)
+
+
+def owed(name: str, data: Data, prior: Prior, seed: int) -> int:
+    """The same for a built-in network of this name."""
+    from truerisk.training.plans import has_recipe
+
     networks = RECIPE if has_recipe(name) else SMALL
     exact = data.sha256 in TUNED_ON.values()  # other rows would be shuffled otherwise
     seen = [look for look in looks() if data.known in look.data and look.networks == networks]

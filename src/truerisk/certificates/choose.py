@@ -91,8 +91,10 @@ def _one(request: Request, material: Material, method: Method) -> Settings:
             raise TrueriskError(
                 f"the method {method.name} trains its own network; leave out --weights, or give --fresh data."
             )
-        needed = "trained weights (--weights)" + (" and --unlabelled inputs" if method.needs_unlabelled else "")
-        raise TrueriskError(f"the method {method.name} is for a network that came trained: give {needed}.")
+        needed = "trained weights (--weights)" + (
+            " and unlabeled inputs (--unlabeled)" if method.needs_unlabelled else ""
+        )
+        raise TrueriskError(f"the method {method.name} needs an already trained network; give {needed}.")
     return settings_for(request, material, method, request.asked_prior or method.usual_prior)
 
 
@@ -110,5 +112,9 @@ def _applicable(request: Request, material: Material, candidates: list[Method]) 
             except TrueriskError as error:
                 refusals.append(error)
     if not chosen or (asked is not None and asked not in [settings.prior for settings in chosen]):
-        raise refusals[0] if refusals else TrueriskError("no method certifies such a predictor of this network.")
+        raise (
+            refusals[0]
+            if refusals
+            else TrueriskError("no method certifies such a predictor of this network; leave out --for.")
+        )
     return chosen

@@ -1,4 +1,4 @@
-"""Which rows are separate draws. Their values do not tell: identities do, or your word.
+"""Which rows are separate draws. Their values do not show it: identities do, or your word.
 
 A sample of discrete data holds equal rows. To delete them by value leaves a sample of another distribution, without
 what is frequent, and a bound from it can lie far below the true risk. So nothing is deleted. Rows of one data set are
@@ -21,7 +21,7 @@ from truerisk.data import row_hashes
 from truerisk.errors import TrueriskError
 
 FILES = (".npy", ".txt", ".json")
-FRESH, UNLABELLED = "fresh examples", "unlabelled inputs"
+FRESH, UNLABELLED = "fresh examples", "unlabeled inputs"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Draws:
         """For the rows ``fresh`` of one set of n: row numbers tell them apart, so values are not compared."""
         if self.seen_ids is not None:
             raise TrueriskError(
-                "trained_on_ids are given, but trained_on is not data of its own; give identities of all rows (--ids)."
+                "trained_on_ids needs training data of its own in trained_on; give the identities of all rows (--ids)."
             )
         if self.ids is not None:
             _check_length(self.ids, n, "fresh examples")
@@ -81,9 +81,8 @@ class Draws:
             raise TrueriskError(unexplained(len(within), len(new)))
         if across and not self.word and (ids is None or seen_ids is None):
             raise TrueriskError(
-                f"{len(across):,} of {len(new):,} {kind} (the first: row {across[0]}) equal one in {what}; if these "
-                "are separate draws say so with --repeats-are-draws, otherwise give row identities (--ids and "
-                "--trained-on-ids)."
+                f"{len(across):,} of {len(new):,} {kind} (the first: row {across[0]}) equal one in {what}; give "
+                "--ids and --trained-on-ids, or --repeats-are-draws if they are separate draws."
             )
         return replace(self, repeats=len({*within, *across}))
 
@@ -92,10 +91,10 @@ NOTHING_SAID = Draws()
 
 
 def unexplained(count: int, n: int) -> str:
-    """What to do about unlabelled inputs that equal another one."""
+    """What to do about unlabeled inputs that equal another one."""
     return (
-        f"{count:,} of {n:,} {UNLABELLED} equal another one; if these are separate draws say so with "
-        "--repeats-are-draws, otherwise give row identities (--ids FILE), so that each draw is listed once."
+        f"{count:,} of {n:,} {UNLABELLED} equal another one; give row identities (--ids FILE), or "
+        "--repeats-are-draws if they are separate draws."
     )
 
 
@@ -103,10 +102,10 @@ def sentences(repeats_are_draws: bool, repeats: int, row_ids: str) -> list[str]:
     """What a certificate states about it, from the fields that ``recorded`` gives."""
     lines = []
     if row_ids:
-        vouched = "" if repeats_are_draws or not repeats else f", including {repeats:,} that equal another row"
+        vouched = "" if repeats_are_draws or not repeats else f", including {repeats:,} rows equal to another one"
         lines.append(f"The row identities that you gave decide which rows are separate draws{vouched}.")
     if repeats_are_draws and repeats:
-        lines.append(f"You vouch that rows that equal another one ({repeats:,}) are separate draws, not copies of it.")
+        lines.append(f"You vouch that rows equal to another one ({repeats:,}) are separate draws, not copies.")
     return lines
 
 
@@ -142,22 +141,22 @@ def read_ids(given: object, name: str) -> tuple[str, ...] | None:
     except (TypeError, ValueError, EOFError, UnicodeDecodeError) as error:
         raise TrueriskError(f"{name} cannot be read ({error}); give one integer or word per row.") from error
     if not isinstance(values, list) or not all(isinstance(v, int | str) and not isinstance(v, bool) for v in values):
-        raise TrueriskError(f"{name} must be a list of integers or words; give one per row.")
+        raise TrueriskError(f"{name} is not a list of integers or words; give one per row.")
     return tuple(map(str, values))
 
 
 def _read(path: Path) -> object:
     if path.suffix not in FILES:
-        raise TrueriskError(f"the file of identities {path} must end in {', '.join(FILES)}; save it as one of these.")
+        raise TrueriskError(f"the identity file {path} must end in {', '.join(FILES)}; save it as one of these.")
     if not path.is_file():
-        raise TrueriskError(f"the file of identities {path} does not exist; check the path.")
+        raise TrueriskError(f"the identity file {path} does not exist; check the path.")
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
     text = path.read_text()
     if path.suffix == ".json":
         found = json.loads(text)
         if not isinstance(found, list):
-            raise ValueError("it holds no list")
+            raise ValueError("it does not hold a list")
         return found
     return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -174,12 +173,11 @@ def _refuse_one_draw(new: dict[int, str], seen: dict[int, str], kind: str, what:
     for row, name in new.items():
         if name in known:
             raise TrueriskError(
-                f"row {row} of the {kind} and row {known[name]} of {what} have the identity {name!r}, so they are one "
-                f"draw; leave row {row} out of the {kind}."
+                f"row {row} of the {kind} and row {known[name]} of {what} share the identity {name!r}; leave row {row} "
+                f"out of the {kind}."
             )
         if name in earlier:
             raise TrueriskError(
-                f"rows {earlier[name]} and {row} of the {kind} have the identity {name!r}, so they are one draw; keep "
-                "one of them."
+                f"rows {earlier[name]} and {row} of the {kind} share the identity {name!r}; keep one of them."
             )
         earlier[name] = row

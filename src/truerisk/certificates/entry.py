@@ -48,34 +48,34 @@ def certify(
 ) -> Certificate:
     """A certified upper bound on the true risk of a network.
 
-    ``build`` is a factory, a module (its weights are used with ``fresh`` or ``unlabelled`` only), or a built-in name;
-    ``data`` a torch Dataset, a pair (X, y), a name or a path.
+    ``build`` is a factory, a module (its weights are used only with ``fresh`` or ``unlabelled``), or a built-in name;
+    ``data`` is a torch Dataset, a pair (X, y), a name, or a path.
 
-    * ``prior="split:0.5"`` (the usual one): half of the examples train the prior, the other half certify.
-      ``"zero"`` or ``"init"``: data-free, all examples certify.
+    * ``prior="split:0.5"`` (the default): half of the examples train the prior, the other half certify.
+      ``"zero"`` or ``"init"``: a data-free prior; all examples certify.
     * ``method``: a name with its ``options``; or an object, such as ``Progressive(blocks=8)`` of
-      ``truerisk.certificates.methods``; or "all" for the best of all that apply (delta is split among them).
-      ``predictor``: only methods for this kind of predictor, "stochastic", "single-draw" or "deterministic".
+      ``truerisk.certificates.methods``; or "all" for the best of all applicable methods (delta is split over them).
+      ``predictor``: only methods for this kind of predictor, "stochastic", "single-draw", or "deterministic".
     * ``two_sided=True``: a lower end as well (``cert.risk_lower``). Methods that have none refuse. Where the training
       examples are known (``trained_on``, or rows of ``data``), ``cert.fit`` bounds how much the network overfits.
-    * ``fit(module, dataset)``: your own training, for the prior and for the hold-out floor.
-    * ``fresh=data``: certify the module as it is (or with ``weights``, a file or a state dict) on data it never saw.
+    * ``fit(module, dataset)``: your own training, for the prior and for the hold-out baseline.
+    * ``fresh=data``: certify the unchanged module (or ``weights``, a file or state dict) on labeled data it never saw.
       ``trained_on`` (indices or data) is checked for overlap.
-    * ``repeats_are_draws=True``: your word that rows with equal values (in two data sets, or among unlabelled inputs)
-      are separate draws. Or give identities, one integer or word per row: ``ids`` of the fresh or unlabelled rows,
+    * ``repeats_are_draws=True``: you vouch that rows with equal values (in two datasets, or among unlabeled inputs)
+      are separate draws. Or give identities, one integer or word per row: ``ids`` of the fresh or unlabeled rows,
       ``trained_on_ids`` of the data that the network was trained on. Rows with one identity are one draw, all others
       are separate draws, whatever their values.
-    * ``weights`` without ``fresh``: a network that was trained on all of ``data``. With ``unlabelled`` inputs that it
+    * ``weights`` without ``fresh``: a network already trained on all of ``data``. With ``unlabelled`` inputs that it
       never saw, it is also certified unchanged, by how often it agrees with a certified network.
     * ``tried``: how many configurations (network, prior, seed) were compared on this data, this one
-      included. Each gets an equal share of ``delta``. (The built-in networks were chosen with a look at digits,
-      MNIST, Fashion-MNIST and CIFAR-10; there each of your configurations counts 32 times.)
-    * ``lr``: the peak learning rate of the network's training (of the prior's and the floor's). ``truerisk.search``
-      finds one on rows that never certify.
-    * ``device``: where networks are trained, "cpu", "cuda" or "auto". What is certified is computed on the CPU.
-    * ``threads``: how many compute; by default 1 for small networks and 2 for large ones. The same call with the same
-      number gives the same certificate, whatever else the machine is doing.
-    * ``work``: a folder for checkpoints; the same call goes on where a killed one was.
+      included. Each gets an equal share of ``delta``. (truerisk's authors tuned the built-in networks on
+      digits, MNIST, Fashion-MNIST, and CIFAR-10; there each of your configurations counts 32 times.)
+    * ``lr``: the peak learning rate for training the network (of the prior and of the baseline). ``truerisk.search``
+      finds one without using any certification example.
+    * ``device``: where networks are trained, "cpu", "cuda", or "auto". The bound is computed on the CPU.
+    * ``threads``: number of CPU threads; by default 1 for small networks and 2 for large ones. The same call with
+      the same number gives the same certificate, whatever else the machine is doing.
+    * ``work``: a folder for checkpoints; the same call resumes a stopped one.
 
     >>> cert = certify("mlp:16", "digits", epochs=2)
     >>> cert.empirical_risk < cert.risk_bound <= 1

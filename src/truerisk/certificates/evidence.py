@@ -48,13 +48,13 @@ class Evidence:
 
     @property
     def network(self) -> nn.Module:
-        """Deterministic: what hold-out certifies, and what the floor of a certificate tests."""
+        """Deterministic: what hold-out certifies, and what the baseline of a certificate tests."""
         return self.networks["network"]
 
     def gaussian(self, name: str) -> Gaussian:
         """The distribution of this name."""
         if name not in self.gaussians:
-            raise VerificationError(f"the certificate's files have no entry {name!r}.")
+            raise VerificationError(f"the certificate's files have no entry {name!r}; certify again.")
         return self.gaussians[name]
 
     @property
@@ -67,7 +67,7 @@ class Evidence:
 
     @property
     def log_scales(self) -> Mapping[str, Tensor] | None:
-        """From the stored posterior back to the trained one; None where the network can't be followed."""
+        """From the stored posterior back to the trained one; None where the network cannot be traced."""
         return self.arrays.get("log_scales")
 
 
@@ -82,7 +82,7 @@ def split_data(settings: Settings, n: int) -> Split:
 
 
 def floor_split(settings: Settings, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """(training, testing) indices of the floor's network for a data-free prior: a seeded shuffle."""
+    """(training, testing) indices of the baseline's network for a data-free prior: a seeded shuffle."""
     order = shuffle(n, derive(settings.seed, "floor"))
     cut = round(FLOOR_FRACTION * n)
     return order[:cut], order[cut:]

@@ -47,19 +47,19 @@ def decode(files: Mapping[str, bytes], module: nn.Module, declared: Mapping[str,
         try:
             found[declared[entry].content][entry] = load_tensors(files[name])
         except SafetensorError as error:
-            raise VerificationError(f"{name} is not a readable safetensors file ({error}).") from error
+            raise VerificationError(f"{name} is not a readable safetensors file ({error}); certify again.") from error
     try:
         parts = _split(found[ARRAYS].pop(SPLIT))
         networks = {name: _with_state(module, tensors) for name, tensors in found[NETWORK].items()}
         gaussians = {name: _gaussian(module, tensors) for name, tensors in found[GAUSSIAN].items()}
         return Evidence(parts, networks, gaussians, found[ARRAYS])
     except KeyError as error:
-        raise VerificationError(f"the certificate's files have no entry {error}.") from error
+        raise VerificationError(f"the certificate's files have no entry {error}; certify again.") from error
 
 
 def _split(tensors: dict[str, Tensor]) -> Split:
     if any(rows.dtype != torch.int64 for rows in tensors.values()):
-        raise VerificationError(f"{SPLIT}{SUFFIX} must hold row numbers (int64).")
+        raise VerificationError(f"{SPLIT}{SUFFIX} must hold row numbers (int64); certify again.")
     return Split(*(np.asarray(tensors[name].numpy()) for name in ("prior", "certify")))
 
 
@@ -73,9 +73,13 @@ def read_files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
         except (OSError, ValueError):  # not there, not readable, or no name that a file can have
             content = None
         if content is None:
-            raise VerificationError(f"the file {name[:100]} that the certificate names is missing.")
+            raise VerificationError(
+                f"the file {name[:100]} that the certificate names is missing; restore it, or certify again."
+            )
         if sha256(content) != expected:
-            raise VerificationError(f"{name} is not the file that was certified (its sha256 differs).")
+            raise VerificationError(
+                f"{name} is not the certified file (its sha256 differs); restore it, or certify again."
+            )
         found[name] = content
     return found
 
@@ -89,11 +93,11 @@ def refuse_other_forms(files: Mapping[str, bytes], again: Mapping[str, bytes]) -
         stored, read = load_tensors(content), load_tensors(again[name])
         same = stored.keys() == read.keys() and all(identical(stored[key], read[key]) for key in stored)
         if not same:
-            raise VerificationError(f"{name} holds numbers in another form than certify writes.")
+            raise VerificationError(f"{name} holds numbers in another form than certify writes; certify again.")
 
 
 def relative_gap(one: bytes, other: bytes) -> float:
-    """Largest difference of two files' tensors, over the largest value of each; infinite where they can't be compared.
+    """Largest difference of two files' tensors, over the largest value of each; infinite where they cannot be compared.
 
     >>> a, b = (save_tensors({"w": torch.tensor([1.0, x])}) for x in (2.0, 2.5))
     >>> relative_gap(a, a), relative_gap(a, b)
@@ -145,15 +149,17 @@ def _with_state(module: nn.Module, state: dict[str, Tensor]) -> nn.Module:
             buffers[name].copy_(state[name])
     except RuntimeError as error:
         detail = " ".join(str(error).split())
-        raise VerificationError(f"the stored weights do not fit the model: {detail}") from error
+        raise VerificationError(
+            f"the stored weights do not fit the model ({detail}); give the certified model."
+        ) from error
     missing = (needed & {*misfit.missing_keys, *buffers}) - state.keys()
     if misfit.unexpected_keys or missing:
         wrong = ", ".join([*misfit.unexpected_keys, *sorted(missing)][:5])
-        raise VerificationError(f"the stored weights do not fit the model: {wrong}.")
+        raise VerificationError(f"the stored weights do not fit the model ({wrong}); give the certified model.")
     return twin
 
 
 def all_numbers(module: nn.Module) -> dict[str, Tensor]:
-    """Parameters and all buffers: those that the module itself does not save can hold learnt numbers as well."""
+    """Parameters and all buffers: those that the module itself does not save can hold learned numbers as well."""
     saved = dict(module.state_dict())
     return saved | {name: buffer for name, buffer in module.named_buffers() if name not in saved}

@@ -2,7 +2,7 @@
 
 The evidence is encoded into the very bytes that are saved, and read back from them, so that a certificate is about its
 files and about nothing that a program only had in memory. A hash of these bytes, the settings and the data then seeds
-all random draws. Whoever chooses a posterior therefore can't know its noise: choosing another one draws other noise.
+all random draws. Whoever chooses a posterior therefore cannot know its noise: choosing another one draws other noise.
 """
 
 from __future__ import annotations
@@ -76,9 +76,8 @@ def _refuse_lost_numbers(evidence: Evidence, read: Evidence, X: np.ndarray) -> N
             found = hidden_numbers(mine)
             where = f" ({', '.join(found)})" if found else ""
             raise TrueriskError(
-                f"the {name} computes otherwise than a new network with its parameters and buffers, so the files would "
-                f"hold another one; keep all its numbers{where} with register_buffer, and let fit return the module "
-                "that it was given."
+                f"the {name} uses numbers that are not parameters or buffers{where}; keep them with register_buffer, "
+                "and let fit return the module that it was given."
             )
 
 

@@ -1,8 +1,8 @@
-"""What a certificate spends its delta on, in exact decimals.
+"""How a certificate splits its delta, in exact decimals.
 
 Every probability event that could make the certificate false has an entry; by the union bound the
 certificate fails with probability at most the sum. Configurations (network, prior, seed) that were
-compared on the same data each need their own share, also those that lost.
+compared on the same data each need their own share, including those that lost.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from decimal import ROUND_DOWN, Decimal
 from typing import TypedDict
 
 from truerisk.errors import TrueriskError
+from truerisk.words import several
 
 DIGITS = Decimal("1e-15")  # shares are rounded down to this, so that they never add up to too much
 
@@ -33,27 +34,29 @@ def ledger(delta: float, tried: int, events: Sequence[tuple[str, Decimal]], meth
     """
     total = exact(delta)
     if not 0 < total < 1:
-        raise TrueriskError(f"delta is {delta}, but must lie strictly between 0 and 1; 0.05 is usual.")
+        raise TrueriskError(f"delta is {delta}, but must be more than 0 and less than 1; try --delta 0.05.")
     if tried < 1:
-        raise TrueriskError(f"tried is {tried}, but at least this one configuration was tried; give 1 or more.")
+        raise TrueriskError(f"tried is {tried}, but must be at least 1; count this configuration too.")
     if methods < 1:
-        raise TrueriskError(f"methods is {methods}, but at least this one method was tried; give 1 or more.")
+        raise TrueriskError(f"methods is {methods}, but must be at least 1; count this method too.")
     parts = [part for _, part in events]
     if min(parts) <= 0 or sum(parts) > 1:
-        raise TrueriskError("the parts of delta must be positive and add up to at most 1.")
+        raise TrueriskError("the parts of delta must be positive and sum to at most 1; correct the method's events.")
     configuration = exact(paid(delta, tried))
     own = (configuration / methods).quantize(DIGITS, ROUND_DOWN)
     entries = [_entry(event, (own * part).quantize(DIGITS, ROUND_DOWN)) for event, part in events]
     if min(entry["delta"] for entry in entries) <= 0:
         raise TrueriskError(
-            "delta is too small to be shared among so many events; give a larger one, try fewer configurations or "
-            "methods, or choose among fewer prior scales (--scales fixed, or grid:2)."
+            "delta is too small for so many events; give a larger --delta, a smaller --tried, or fewer prior scales "
+            "(--scales fixed or grid:2)."
         )
     if methods > 1:
-        others = f"the same for {methods - 1} other method{'s' if methods > 2 else ''} that certified on this data"
+        others = f"the certificates of {several(methods - 1, 'other method')} on this data"
         entries.append(_entry(others, configuration - own))
     if tried > 1:
-        others = f"the same for {tried - 1} other configurations that may have been compared on this data"
+        others = (
+            f"{several(tried - 1, 'other configuration')} that you or truerisk's authors may have tried on this data"
+        )
         entries.append(_entry(others, total - configuration))
     return entries
 

@@ -24,7 +24,7 @@ class Prior:
     fraction: float = field(init=False, compare=False)  # of the data that trains before the rest certifies, or 0
     data_free: bool = field(init=False, compare=False)  # fixed by seed and architecture: every example certifies
     centred: bool = field(init=False, compare=False)  # a Gaussian around zero, whatever the initialization
-    trained: bool = field(init=False, compare=False)  # the network came trained, and nothing is trained here
+    trained: bool = field(init=False, compare=False)  # the network is already trained, and nothing is trained here
 
     def __post_init__(self) -> None:
         kinds = {"fraction": _fraction(self.text), "data_free": self.text in (ZERO, INIT)}
@@ -32,14 +32,16 @@ class Prior:
             object.__setattr__(self, name, value)
         if not (self.fraction or self.data_free or self.trained):
             raise TrueriskError(
-                f"the prior is {self.text!r}, but must be zero, init or split:FRACTION, as in split:0.5."
+                f"the prior is {self.text!r}, but must be zero, init, or split:FRACTION; try --prior split:0.5."
             )
 
     @classmethod
     def parse(cls, text: str) -> Prior:
         """What a user may ask for."""
         if text == NONE:
-            raise TrueriskError("the prior is 'none', but must be zero, init or split:FRACTION, as in split:0.5.")
+            raise TrueriskError(
+                "the prior is 'none', but must be zero, init, or split:FRACTION; try --prior split:0.5."
+            )
         return cls(text)
 
     @classmethod

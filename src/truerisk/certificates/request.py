@@ -27,53 +27,53 @@ ALL = "all"  # in place of a method's name: every one that applies
 class Request:
     """A network, data, and all choices. Fields with a help text are options of the command line as well."""
 
-    data: object = option(None, "Name (digits, mnist, openml:iris) or path (.npz, folder).", shown="digits")
+    data: object = option(None, "Dataset name (digits, mnist, openml:iris) or path (.npz, folder).", shown="digits")
     model: object = option(
-        None, "mlp, mlp:600-600, convnet, file.py:factory or package.module:factory.", shown="convnet or mlp, by input"
+        None, "Network: mlp, mlp:600-600, convnet, FILE.py:NAME, or MODULE:NAME.", shown="convnet or mlp, by input"
     )
     weights: object = option(
         None,
-        "Trained weights (safetensors or .pt state dict), with --fresh or with the data they saw as --data.",
+        "Trained weights (safetensors or .pt); also give --fresh or --data.",
         shown="",
     )
-    fresh: object = option(None, "Labelled data that the trained network never saw.", shown="")
-    trained_on: object = option(None, "What it was trained on: row numbers (.npy .txt .json) or data.", shown="")
+    fresh: object = option(None, "Labeled data that the trained network never saw.", shown="")
+    trained_on: object = option(None, "Training data of the network: a dataset, or a file of row numbers.", shown="")
     unlabelled: object = option(None, "Inputs that the trained network never saw; labels are ignored.", shown="")
     repeats_are_draws: bool = option(False, "Vouch that rows with equal values are separate draws.")
-    ids: object = option(None, "Identities of the fresh or unlabelled rows (.npy .txt .json).", shown="")
-    trained_on_ids: object = option(None, "Identities of the rows that it was trained on.", shown="")
-    prior: str | None = option(None, "zero, init or split:FRACTION.", shown="split:0.5; zero with --weights")
+    ids: object = option(None, "Identities of the fresh or unlabeled rows (.npy, .txt, or .json).", shown="")
+    trained_on_ids: object = option(None, "Identities of the rows that the network was trained on.", shown="")
+    prior: str | None = option(None, "Prior: zero, init, or split:FRACTION.", shown="split:0.5; zero with --weights")
     method: str | Method | None = option(
-        None, "all, or one of the methods below.", shown=f"{USUAL[DETERMINISTIC][0].name}; all with --weights"
+        None, "Method from the list below, or all.", shown=f"{USUAL[DETERMINISTIC][0].name}; all with --weights"
     )
     predictor: str | None = option(
-        None, f"Kind of predictor: {', '.join(PREDICTORS[:-1])} or {PREDICTORS[-1]}.", shown="", among=PREDICTORS
+        None, f"Kind of predictor: {', '.join(PREDICTORS[:-1])}, or {PREDICTORS[-1]}.", shown="", among=PREDICTORS
     )
     two_sided: bool = option(False, "Bound the risk from below as well.")
     delta: float = option(
-        0.05, "Probability with which the certificate may fail.", above=0, below=1, hint="0.05 is usual"
+        0.05, "Failure probability of the certificate (delta).", above=0, below=1, hint="try --delta 0.05"
     )
-    seed: int = option(0, "Same seed, threads and software: same certificate.", low=0, high=LARGEST_SEED)
+    seed: int = option(0, "Random seed; same seed, threads, and software: same certificate.", low=0, high=LARGEST_SEED)
     tried: int | None = option(
-        None, "Configurations compared on this data, this one included.", shown="1", low=1, hint="this one counts too"
+        None, "Number of configurations that you compared on this data.", shown="1", low=1, hint="count this one too"
     )
-    epochs: int | None = option(None, "Passes over the data.", shown="by data size")
-    lr: float | None = option(None, "Peak learning rate of the network's training.", shown="by network")
+    epochs: int | None = option(None, "Number of passes over the data.", shown="by data size")
+    lr: float | None = option(None, "Peak learning rate for training the network.", shown="by network")
     prior_std: float | None = option(
         None,
-        "Width of the prior in units of 1/sqrt(fan_in).",
+        "Prior scale (standard deviation) in units of 1/sqrt(fan_in).",
         shown="by prior",
         low=PRIOR_STDS[0],
         high=PRIOR_STDS[1],
         hint="try --prior-std 1",
     )
-    objective: str = option("tempered", "tempered, quadratic, lambda or kl.", among=OBJECTIVES)
-    device: str = option(CPU, "Where networks are trained: cpu, cuda or auto.", among=DEVICES)
+    objective: str = option("tempered", "Training objective: tempered, quadratic, lambda, or kl.", among=OBJECTIVES)
+    device: str = option(CPU, "Device for training: cpu, cuda, or auto.", among=DEVICES)
     threads: int | None = option(
-        None, "Threads that compute.", shown="1, or 2 for a large network", low=1, hint="leave it out to have it chosen"
+        None, "Number of CPU threads.", shown="1, or 2 for a large network", low=1, hint="leave it out for the default"
     )
     trust_factory: bool = option(False, "Vouch that the factory's weights and buffers never saw this data.")
-    data_dir: Path | str | None = option(None, "Look for data files here first.", shown="")
+    data_dir: Path | str | None = option(None, "Folder to search first for data files.", shown="")
     options: Mapping[str, Any] = field(default_factory=dict)  # of the method
     fit: Fit | None = None
     work: Path | None = None
@@ -81,13 +81,13 @@ class Request:
     def __post_init__(self) -> None:
         settle(self)
         if not isinstance(self.options, Mapping) or not all(isinstance(name, str) for name in self.options):
-            raise TrueriskError("options must be a dictionary of names and values, such as {'blocks': 8}.")
+            raise TrueriskError("options is not a dictionary of names and values; give one such as {'blocks': 8}.")
         if self.fit is not None and not callable(self.fit):
-            raise TrueriskError("fit must be a function that trains the module that it is given.")
+            raise TrueriskError("fit is not a function; give one that trains the module that it gets.")
         if not (self.weights is None or isinstance(self.weights, str | Path | Mapping)):
-            raise TrueriskError("weights must be a file or a state dict.")
+            raise TrueriskError("weights is neither a file nor a state dict; give one of the two.")
         if self.lr is not None and self.fit is not None:
-            raise TrueriskError("lr is for truerisk's own training, and fit is yours: set the learning rate in fit.")
+            raise TrueriskError("lr is for truerisk's own training, but fit is yours; set the learning rate in fit.")
         self._refuse_together()
         self._refuse_methods()
 
@@ -96,30 +96,32 @@ class Request:
         if self.fresh is None:
             if self.trained_on is not None:
                 raise TrueriskError(
-                    "trained_on says what fresh examples must not overlap: give fresh data too (--fresh)."
+                    "trained_on lists examples that fresh data must not contain; give fresh data too (--fresh)."
                 )
             if self.unlabelled is None and self.draws.recorded()["row_ids"]:
                 raise TrueriskError(
-                    "ids are of rows that the network never saw: give --fresh or --unlabelled with --ids."
+                    "ids are for rows that the network never saw; give --fresh or --unlabeled with --ids."
                 )
             return
         if self.data is not None:
             raise TrueriskError(
-                "give either data (to train and certify) or fresh (to certify what is trained), not both."
+                "data (to train and certify) and fresh (to certify a trained network) exclude each other; give one."
             )
         if self.unlabelled is not None:
-            raise TrueriskError("fresh examples have labels and need no unlabelled ones: give either of the two.")
+            raise TrueriskError("fresh examples already have labels; leave out either --fresh or --unlabeled.")
         if self.method not in (None, BASELINE.name, BASELINE()) or self.predictor not in (None, DETERMINISTIC):
             raise TrueriskError(
-                f"fresh examples certify a network as it is, by {BASELINE.name}: leave out --method and --for."
+                f"fresh examples certify the unchanged network by {BASELINE.name}; leave out --method and --for."
             )
         unused = [name for name in OF_TRAINING if getattr(self, name) is not None] + sorted(self.options)
         unused += ["objective"] if self.objective != Request.objective else []
         if unused:
-            raise TrueriskError(f"with fresh examples nothing is trained, so leave out {', '.join(unused)}.")
+            raise TrueriskError(
+                f"fresh examples only test the network, without training; leave out {', '.join(unused)}."
+            )
 
     def _refuse_methods(self) -> None:
-        """Methods that don't exist, their options, and a prior that the one method does not go with."""
+        """Methods that do not exist, their options, and a prior that the one method does not go with."""
         asked, found = self.asked_prior, self.candidates(self.brings_weights)
         if len(found) == 1 and self.fresh is None:
             found[0].refuse(asked or found[0].usual_prior, given=found[0].needs_weights)
@@ -139,7 +141,7 @@ class Request:
 
     @property
     def brings_weights(self) -> bool:
-        """Whether a network came trained on the data, by what was said; a module may bring weights silently."""
+        """Whether a network is already trained on the data, by what was said; a module may hold weights silently."""
         return self.weights is not None or self.unlabelled is not None
 
     @property
@@ -157,7 +159,9 @@ class Request:
         """The method that was asked for by name or as an object."""
         if isinstance(self.method, Method):
             if self.options:
-                raise TrueriskError("give the options in the method itself, or its name and options beside it.")
+                raise TrueriskError(
+                    "the method is an object, so it has its options already; leave out options, or give its name."
+                )
             return self.method
         return None if self.method in (None, ALL) else find_method(str(self.method)).of(self.options)
 
@@ -167,14 +171,14 @@ class Request:
         return None if self.prior is None else Prior.parse(self.prior)
 
     def candidates(self, trained: bool) -> list[Method]:
-        """The methods that this may mean for a network that came ``trained`` or not, with their options."""
+        """The methods that this may mean for an already ``trained`` network or for none, with their options."""
         if self.fresh is not None:
             return [BASELINE()]
         if self.named is not None:
             if self.predictor not in (None, self.named.predictor):
                 raise TrueriskError(
                     f"the method {self.named.name} certifies a {self.named.predictor} predictor, not a "
-                    f"{self.predictor} one; give either --method or --for."
+                    f"{self.predictor} one; leave out --method or --for."
                 )
             return [self.named]
         if self.method is None and not trained:
@@ -186,7 +190,7 @@ class Request:
             kinds = [kind for kind in kinds if kind.predictor != SINGLE_DRAW]
         unknown = set(self.options).difference(*(kind.takes(self.options) for kind in kinds))
         if unknown:
-            raise TrueriskError(f"none of these methods takes the option {', '.join(sorted(unknown))}.")
+            raise TrueriskError(f"none of these methods has the option {', '.join(sorted(unknown))}; leave it out.")
         return [kind.of(kind.takes(self.options)) for kind in kinds]
 
     def suits(self, kind: type[Method] | Method, trained: bool) -> bool:

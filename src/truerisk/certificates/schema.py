@@ -17,7 +17,7 @@ from truerisk.errors import TrueriskError
 
 T = TypeVar("T")
 OPTION, LIMITS = "option", "limits"  # what a field's metadata may say
-PLAIN = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+PLAIN = {int: "an integer", float: "a number", str: "a word", bool: "true or false"}
 NUMBERS = {int: Integral, float: Real}
 
 
@@ -49,7 +49,7 @@ class Limits:
     def __str__(self) -> str:
         hint = f"; {self.hint}" if self.hint else ""
         if self.among:
-            return f"must be {' or '.join([', '.join(self.among[:-1]), self.among[-1]])}{hint}"
+            return f"must be one of {', '.join(self.among)}{hint or '; choose one'}"
         ends = [("at least {}", self.low), ("more than {}", self.above), ("at most {}", self.high)]
         ends.append(("less than {}", self.below))
         return "must be " + " and ".join(text.format(f"{end:g}") for text, end in ends if end is not None) + hint
@@ -105,10 +105,10 @@ def settle(made: Any) -> None:
             try:
                 value = kind(value)
             except OverflowError as error:
-                raise TrueriskError(f"{each.name} is too large a number.") from error
+                raise TrueriskError(f"{each.name} is too large a number; give a smaller one.") from error
             object.__setattr__(made, each.name, value)
         if kind in PLAIN and type(value) is not kind:
-            raise TrueriskError(f"{each.name} is {_shown(value)}, but must be {PLAIN[kind]}.")
+            raise TrueriskError(f"{each.name} is {_shown(value)}, but must be {PLAIN[kind]}; correct it.")
         if not limits.met(value):
             raise TrueriskError(f"{each.name} is {_shown(value)}, but {limits}.")
 
@@ -130,12 +130,12 @@ def read(cls: type[T], json: object, where: str, **made: Any) -> T:
     Fields that were ``made`` otherwise are not read.
     """
     if not isinstance(json, Mapping):
-        raise TrueriskError(f"{where} is not readable: it must be an object with fields.")
+        raise TrueriskError(f"{where} is not readable: it is not an object with fields.")
     hints, all_names = _hints(cls), [each.name for each in fields(cls)]  # type: ignore[arg-type]
     names = [name for name in all_names if name not in made]
     missing, unknown = [name for name in names if name not in json], sorted(map(str, json.keys() - set(names)))
     if missing or unknown:
-        what = f"it has no field {missing[0]!r}" if missing else f"nobody writes the field {unknown[0][:100]!r}"
+        what = f"it has no field {missing[0]!r}" if missing else f"the field {unknown[0][:100]!r} is unknown"
         raise TrueriskError(f"{where} is not readable: {what}.")
     return cls(**made, **{name: value_of(hints[name], json[name], f"{where}, {name}") for name in names})
 
@@ -156,7 +156,7 @@ def value_of(kind: Any, json: object, where: str) -> Any:
     if kind is Any or (origin is Literal and json in arguments):
         return json
     if type(json) is not kind:
-        raise TrueriskError(f"{where} is not readable: {_shown(json)} is not {PLAIN.get(kind, 'what it must be')}.")
+        raise TrueriskError(f"{where} is not readable: {_shown(json)} is not {PLAIN.get(kind, 'of the right type')}.")
     return json
 
 

@@ -74,4 +74,4 @@ class Settings:
 def check_seed(seed: object) -> None:
     """Refuse what is no seed."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise TrueriskError(f"the seed is {seed!r}, but must be a whole number that is not negative.")
+        raise TrueriskError(f"the seed is {seed!r}, but must be an integer of at least 0; try 0.")

@@ -60,7 +60,7 @@ class Story:
     threads: int
     version: str
     chance: float  # how often always answering with the most common class errs
-    subtitle: str  # what qualifies the headline
+    subtitle: str  # how the predictor samples, if it does
 
 
 def tell(record: Record) -> Story:
@@ -71,28 +71,29 @@ def tell(record: Record) -> Story:
         chance = _chance(record)
     except (LookupError, ArithmeticError) as error:
         raise TrueriskError(
-            "the certificate lacks numbers that its method writes, so it can't be shown; run truerisk verify on it."
+            "certificate.json lacks numbers that its method writes, so it cannot be shown; run truerisk verify on it."
         ) from error
+    subtitle = settings.method.subtitle(settings)
+    subtitle = subtitle if record.sentence.endswith(subtitle) else ""  # sentences of other versions stay whole
     return Story(
         title=f"{settings.model} on {record.data.name}",
-        headline=record.sentence,
+        headline=record.sentence.removesuffix(subtitle).rstrip(),
         certificate=Line(
             "certificate",
             upper(found.risk_bound),
-            "The true risk is at most this, or something happened that has a probability of at most "
-            f"{words.decimal(settings.delta)} (delta).",
-            f"at most {words.bound_percent(found.risk_bound)} wrong on unseen data",
+            f"The true risk is at most this, except with probability at most {words.decimal(settings.delta)} (delta).",
+            f"the true risk is at most {words.bound_percent(found.risk_bound)}",
         ),
         lower=_lower(record),
-        floor=Line("floor", upper(record.floor.bound), _instead(record), f"the hold-out bound: {record.floor.what}"),
-        seen=Line("seen", seen(found.empirical_risk), _sentence(tale.seen, tale.counted), tale.seen),
+        floor=Line("baseline", upper(record.floor.bound), _instead(record), f"hold-out baseline: {record.floor.what}"),
+        seen=Line("observed error", seen(found.empirical_risk), _sentence(tale.seen, tale.counted), tale.seen),
         training=_training(record),
         fit=explain(record),
         lines=(*tale.lines, *_kl_lines(record, tale)),
         delta=Line(
             "delta",
             Quantity(settings.delta, Kind.DELTA),
-            "the probability with which the certificate may be wrong",
+            "failure probability of the certificate",
         ),
         parts=tuple((each.part, each.value) for each in found.breakdown),
         verdict=_verdict(record),
@@ -111,7 +112,7 @@ def tell(record: Record) -> Story:
         threads=settings.threads,
         version=record.version,
         chance=chance,
-        subtitle="",
+        subtitle=subtitle,
     )
 
 
@@ -121,7 +122,7 @@ def _lower(record: Record) -> Line | None:
         return None
     sure = words.decimal(record.settings.delta)
     meaning = f"The true risk is at least this; both ends hold together except with probability at most {sure}."
-    return Line("lower end", lower(found.risk), meaning, f"at least {words.lower_percent(found.risk)} on unseen data")
+    return Line("lower end", lower(found.risk), meaning, f"the true risk is at least {words.lower_percent(found.risk)}")
 
 
 def _training(record: Record) -> Line | None:
@@ -133,7 +134,7 @@ def _training(record: Record) -> Line | None:
 
 
 def unchecked(record: Record, retrained: bool = False) -> list[str]:
-    """What verify can't know from the files, or takes on trust."""
+    """What verify cannot know from the files, or takes on trust."""
     settings = record.settings
     lines = [] if retrained else settings.method.trusted(settings)
     if settings.own_training:
@@ -144,15 +145,15 @@ def unchecked(record: Record, retrained: bool = False) -> list[str]:
         lines.append(f"that the network errs on {own}: that set is not in the files")
     lines.append("that the examples are independent draws, without near copies or groups")
     if settings.repeats:
-        lines.append(f"that {settings.repeats:,} rows that equal another are separate draws: that is your word")
+        lines.append(f"that rows equal to another one ({settings.repeats:,}) are separate draws; you vouch for it")
     if settings.trust_factory:
-        lines.append("that the weights which the factory starts from never saw this data: that is your word")
+        lines.append("that the factory's initial weights never saw this data; you vouch for it")
     if not settings.prior.trained:
         if settings.model_kind != BUILTIN:
-            lines.append("that the code of your model holds nothing that was learned from this data")
+            lines.append("that the code of your model contains nothing learned from this data")
         one = settings.tried == settings.methods == 1
         tried = f"{words.several(settings.tried, 'configuration')} and {words.several(settings.methods, 'method')}"
-        lines.append(f"that {'nothing else was' if one else f'no more than {tried} were'} tried on this data")
+        lines.append(f"that {'nothing else was' if one else f'at most {tried} were'} tried on this data")
     return lines
 
 
@@ -162,30 +163,30 @@ def _chance(record: Record) -> float:
 
 
 def _sentence(*clauses: str) -> str:
-    """Clauses with a capital letter, and that what was observed is no bound."""
+    """Clauses with a capital letter, and that an observation is not a bound."""
     text = ", ".join(filter(None, clauses))
-    return f"{text[0].upper()}{text[1:]}. An observation, not a bound."
+    return f"{text[0].upper()}{text[1:]}. This is an observation, not a bound."
 
 
 def _instead(record: Record) -> str:
     """What the hold-out baseline is."""
     floor, settings = record.floor, record.settings
-    wrong = f"({floor.errors:,} wrong out of {floor.n:,})."
+    wrong = f"({floor.errors:,} errors on {floor.n:,} examples)."
     if settings.method.is_floor:
         same = floor.bound == record.derivation.risk_bound
-        is_it = "the same number" if same else "what it would be had no other method been tried"
-        return f"The certificate is itself a hold-out bound, so this is {is_it} {wrong}"
-    shared = f", with delta shared among {settings.tried:,} configurations as well" if settings.tried > 1 else ""
-    return f"The hold-out bound that you could have instead{shared}: {floor.what} {wrong}"
+        is_it = "the same number" if same else "the bound if no other method had been tried"
+        return f"The certificate is itself a hold-out bound, and its baseline is {is_it} {wrong}"
+    shared = f" (with delta split over {settings.tried:,} configurations too)" if settings.tried > 1 else ""
+    return f"The hold-out bound that you could use instead{shared}: {floor.what} {wrong}"
 
 
 def _verdict(record: Record) -> str:
     bound, floor = record.derivation.risk_bound, record.floor.bound
     if record.settings.method.is_floor:
-        more = "." if floor == bound else "; what it pays for comparisons makes it larger than the floor."
+        more = "." if floor == bound else "; splitting delta over the methods makes it higher than the baseline."
         return f"The certificate is itself a hold-out bound{more}"
     order = "as high as" if floor == bound else "lower than" if floor < bound else "higher than"
-    return f"The floor, what a plain test on examples kept aside gives, is {order} the certificate here."
+    return f"The hold-out baseline, a plain test on held-out examples, is {order} the certificate here."
 
 
 def _kl_lines(record: Record, tale: Tale) -> list[Line]:
@@ -195,29 +196,30 @@ def _kl_lines(record: Record, tale: Tale) -> list[Line]:
     lines = [Line("KL", nats(kl.kl), tale.kl)]
     if kl.free is not None and kl.tuned_scale is not None and kl.both is not None:
         meaning = (
-            f"before rescaling {kl.free:,} channels (by tuning the prior's width, which is not free: "
-            f"{words.nats(kl.tuned_scale)}; by both: {words.nats(kl.both)})"
+            f"before rescaling {kl.free:,} channels (tuning the prior scale is not covered by delta: it alone would "
+            f"give {words.nats(kl.tuned_scale)}, both {words.nats(kl.both)})"
         )
         lines.append(Line("", nats(kl.original), meaning))
     return lines
 
 
 def _rescaling(record: Record, tale: Tale) -> list[Table]:
-    """The KL with and without rescaling, each beside what tuning the prior's width would do."""
+    """The KL with and without rescaling, each next to its value with a tuned prior scale."""
     kl = record.derivation.kl
     if kl is None or kl.free is None or kl.tuned_scale is None or kl.both is None:
         return []
     about = (
-        f"{kl.free:,} channels of this network can be rescaled without a change of its function: multiply what enters "
-        "one, divide what leaves it. The posterior was moved like that, to the smallest KL that was found."
+        f"{kl.free:,} channels of this network can be rescaled without changing its function: multiply the weights "
+        "into a channel by a factor, and divide the weights out of it by the same factor. The certificate uses the "
+        "factors with the smallest KL that was found."
     )
     rows = (
         ("As trained", nats(kl.original)),
-        ("With the prior's width tuned", nats(kl.tuned_scale)),
+        ("With the prior scale tuned", nats(kl.tuned_scale)),
         ("Rescaled", nats(kl.kl)),
         ("Both", nats(kl.both)),
     )
-    notes = ("", "not free: it would have to be paid for", tale.used, "not free")
+    notes = ("", "not covered by delta", tale.used, "not covered by delta")
     return [Table(tale.rescaling, about, ("KL(posterior, prior)", "nats"), rows, notes)]
 
 
@@ -232,22 +234,22 @@ def _facts(record: Record, tale: Tale) -> list[tuple[str, str]]:
         ("Data", f"{data.name}: {data.n:,} examples, {data.classes} classes, inputs {_shape(data.input_shape)}"),
         ("Examples per class", ", ".join(f"{each:,}" for each in data.counts)),
         ("Data sha256", data.sha256),
-        ("Examples for certifying", f"{record.n_certify:,}"),
+        ("Certification examples", f"{record.n_certify:,}"),
     ]
     if record.n_prior:
-        what = "left out" if settings.prior.trained else "set aside for training first"
+        what = "left out" if settings.prior.trained else "set aside for training"
         rows.append((f"Examples {what}", f"{record.n_prior:,}"))
     rows += [(_title(each.label), f"{each.quantity.percent}: {each.meaning}") for each in _alone(tale.lines)]
     if record.derivation.kl is not None:
         rows.append(("KL", f"{words.nats(record.derivation.kl.kl)} {tale.kl}"))
         rows.append(("KL before rescaling", f"{words.nats(record.derivation.kl.original)} nats"))
     if record.derivation.draws is not None:
-        rows.append(("Draws", _draws(record.derivation.draws)))
+        rows.append(("Sampled weights", _draws(record.derivation.draws)))
     return [
         *rows,
-        ("Configurations paid for", f"{settings.tried:,}"),
+        ("Configurations that share delta", f"{settings.tried:,}"),
         ("Methods that share delta", f"{settings.methods:,}"),
-        ("delta", words.decimal(settings.delta)),
+        ("Failure probability (delta)", words.decimal(settings.delta)),
         ("Seed", str(settings.seed)),
         ("Bound, all digits", repr(record.derivation.risk_bound)),
         ("Versions", ", ".join(f"{k} {v}" for k, v in {"truerisk": record.version, **record.software}.items())),
@@ -271,7 +273,7 @@ def _shape(sizes: tuple[int, ...]) -> str:
 def _draws(plan: DrawPlan) -> str:
     passes = f"{words.several(plan.passes, 'pass', 'passes')} over {plan.n:,} examples"
     shared = "each example" if plan.size == 1 else f"each {plan.size:,} examples"
-    return f"{passes}, new weights for {shared}, {plan.precision}"
+    return f"{passes}, resampled for {shared}, {plan.precision}"
 
 
 def _commands(record: Record) -> Commands:

@@ -20,7 +20,7 @@ class Kind(Enum):
     LOWER = "a lower end of a rate"
     SEEN = "an observed rate"
     NATS = "a KL or a log ratio"
-    COUNT = "a whole number"
+    COUNT = "an integer"
     DELTA = "a failure probability"
 
 
@@ -39,7 +39,7 @@ class Quantity:
     """A number and what it is.
 
     >>> Quantity(0.06614813, Kind.BOUND).plain, Quantity(0.06614813, Kind.BOUND).percent
-    ('0.0662', '6.7 %')
+    ('0.0662', '6.7%')
     """
 
     value: float
@@ -106,9 +106,9 @@ class Tale:
     """What a method tells of its certificate."""
 
     seen: str  # what the empirical risk is the rate of
-    counted: str = ""  # in whole numbers
+    counted: str = ""  # as integers
     lines: tuple[Line, ...] = ()
     tables: tuple[Table, ...] = ()
-    kl: str = "nats between posterior and prior: what the network learnt from the certifying examples"
-    rescaling: str = "What rescaling gives"
-    used: str = "what the certificate uses"  # the KL after rescaling
+    kl: str = "nats: how far the certification examples moved the posterior from its prior"
+    rescaling: str = "Effect of rescaling on the KL"
+    used: str = "used by the certificate"  # the KL after rescaling

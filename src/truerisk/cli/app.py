@@ -17,7 +17,7 @@ from truerisk.cli.declare.verify_predict import predict, verify
 
 app = typer.Typer(
     name="truerisk",
-    help="What a neural network will really do on unseen data. Start with: truerisk certify",
+    help="Certify upper bounds on the true risk of neural networks. Start with: truerisk certify",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -33,9 +33,11 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
-    """What a neural network will really do on unseen data. Start with: truerisk certify"""
+    """Certify upper bounds on the true risk of neural networks. Start with: truerisk certify"""
 
 
 app.command(cls=CertifyCommand)(certify)

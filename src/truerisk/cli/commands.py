@@ -23,7 +23,7 @@ def certify(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
 
     progress.enable(not quiet)
     if out.exists() and not out.is_dir():
-        raise TrueriskError(f"--out {out} is a file; give a folder.")
+        raise TrueriskError(f"--out {out} is a file, but must be a folder; give another path.")
     work = out / ".work"
     request = Request(**asked, work=work)  # bad options end here, before anything is loaded
 
@@ -33,7 +33,7 @@ def certify(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
     try:
         certificate = run(request)
     except KeyboardInterrupt:
-        print("stopped; the same command goes on where it was.", file=sys.stderr)
+        print("stopped; run the same command again to resume.", file=sys.stderr)
         sys.exit(130)
     certificate.save(out)
     shutil.rmtree(work, ignore_errors=True)
@@ -91,13 +91,13 @@ def predict(
         sys.stdout.write(text)
     else:
         write_atomically(out, text.encode())
-        print(f"{len(labels):,} labels are in {out}", file=sys.stderr)
+        print(f"wrote {len(labels):,} labels to {out}", file=sys.stderr)
     if rate is not None:
-        print(f"error rate on these {len(labels):,} labelled examples: {words.seen(rate)}", file=sys.stderr)
+        print(f"observed error on these {len(labels):,} labeled examples: {words.seen(rate)}", file=sys.stderr)
 
 
 def data_list(data_dir: Path | None, json: bool) -> None:
-    """The catalogue and the folders that files are looked for in."""
+    """The catalogue and the folders that are searched for files."""
     from truerisk.data import catalogue, folders
 
     rows, places = catalogue(data_dir), [str(folder) for folder in folders(data_dir)]

@@ -10,12 +10,12 @@ import typer
 Model = Annotated[
     str | None,
     typer.Option(
-        help="mlp, mlp:600-600, convnet, file.py:factory or package.module:factory.",
+        help="Network: mlp, mlp:600-600, convnet, FILE.py:NAME, or MODULE:NAME.",
         show_default="convnet or mlp, by input",
     ),
 ]
 RequiredModel = Annotated[
-    str, typer.Option("--model", help="file.py:factory, package.module:factory, mlp or convnet.", show_default=False)
+    str, typer.Option("--model", help="Network: FILE.py:NAME, MODULE:NAME, mlp, or convnet.", show_default=False)
 ]
 Weights = Annotated[
     Path | None, typer.Option(help="Trained weights (safetensors or .pt state dict).", show_default=False)
@@ -23,14 +23,14 @@ Weights = Annotated[
 TrustFactory = Annotated[
     bool, typer.Option("--trust-factory", help="Vouch that the factory's weights and buffers never saw this data.")
 ]
-Shape = Annotated[str, typer.Option("--input", help="Shape of an input, batch first: 1,3,32,32.", show_default=False)]
+Shape = Annotated[str, typer.Option("--input", help="Input shape, batch first, such as 1,3,32,32.", show_default=False)]
 Integers = Annotated[
     int | None,
-    typer.Option(help="The input holds whole numbers below this: the size of a vocabulary.", show_default=False),
+    typer.Option(help="Vocabulary size, if the inputs are integers below it.", show_default=False),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that certify wrote.")]
-DataDir = Annotated[Path | None, typer.Option(help="Look for data files here first.", show_default=False)]
-Epochs = Annotated[int | None, typer.Option(help="Passes over the data.", show_default="by data size")]
-Device = Annotated[str, typer.Option(help="Where networks are trained: cpu, cuda or auto.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that certify wrote.")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder to search first for data files.", show_default=False)]
+Epochs = Annotated[int | None, typer.Option(help="Number of passes over the data.", show_default="by data size")]
+Device = Annotated[str, typer.Option(help="Device for training: cpu, cuda, or auto.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Hide progress.")]

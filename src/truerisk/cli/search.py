@@ -34,11 +34,11 @@ def search(
 
     progress.enable(not quiet)
     if work.exists() and not work.is_dir():
-        raise TrueriskError(f"--work {work} is a file; give a folder.")
+        raise TrueriskError(f"--work {work} is a file, but must be a folder; give another path.")
     try:
         found = look(models, data, priors=priors or PRIORS, work=work, **options)
     except KeyboardInterrupt:
-        print("stopped; the same command goes on where it was.", file=sys.stderr)
+        print("stopped; run the same command again to resume.", file=sys.stderr)
         sys.exit(130)
     if json:
         print(json_module.dumps(found.record(), allow_nan=False))
@@ -56,7 +56,7 @@ def _remove_checkpoints(work: Path) -> None:
 
 
 def show(found: Search) -> None:
-    """What was looked at, the candidates and the splits, best first, and what to run next."""
+    """The rows that were used, the candidates and the splits, best first, and what to run next."""
     console = Console(highlight=False)
     console.print(f"\n{escape(found.sentence)}")
     console.print(_candidates(found))
@@ -67,9 +67,9 @@ def show(found: Search) -> None:
 
 def _candidates(found: Search) -> Table:
     n = found.winner.n
-    table = _table(f"Candidates, on {n:,} rows that did not train")
+    table = _table(f"Candidates, tested on {n:,} held-out rows")
     table.add_column("model")
-    for column in ("learning rate", "epochs", "wrong", "error"):
+    for column in ("learning rate", "epochs", "errors", "observed error"):
         table.add_column(column, justify="right")
     for c in sorted(found.candidates, key=lambda c: (c is not found.winner, -c.epochs, c.errors)):
         wrong = "diverged" if c.errors == n else f"{c.errors:,}"
@@ -79,9 +79,9 @@ def _candidates(found: Search) -> Table:
 
 
 def _splits(found: Search) -> Table:
-    table = _table("Splits, by the winner's learning curve")
+    table = _table("Splits, as predicted by the winner's learning curve")
     table.add_column("prior")
-    for column in ("rows that train", "that certify", "predicted error", "predicted floor"):
+    for column in ("training rows", "certification rows", "error", "baseline"):
         table.add_column(column, justify="right")
     for p in found.predictions:
         style = "bold" if p.prior == found.prior else None
@@ -95,8 +95,8 @@ def _curve(found: Search) -> str:
     curve = found.curve
     points = ", ".join(f"{point.errors:,} from {point.trained_on:,}" for point in curve.points)
     return (
-        f"The curve: error = {curve.scale:.3g} m^-{curve.power:.2f} for m rows that train, from {points} (wrong of "
-        f"{curve.n:,} other rows). The floor is the hold-out bound that certify prints beside every certificate."
+        f"Learning curve: error = {curve.scale:.3g} m^-{curve.power:.2f} for m training rows, fitted to {points} "
+        f"(errors on {curve.n:,} other rows). The baseline is the hold-out bound that certify prints."
     )
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def certificate(story: Story, others: list[Story], out: Path, report: Path | None) -> None:
     """The sentence, the numbers with what they mean, the other methods, the ledger, where the files are."""
     console = Console(highlight=False)
-    console.print(f"\n[bold]{escape(story.headline)}[/bold]\n")
+    console.print(f"\n[bold]{escape(story.headline)}[/bold]")
+    console.print(f"{escape(story.subtitle)}\n" if story.subtitle else "")
     console.print(_numbers(story))
     if story.fit:
         console.print(f"\n{escape(story.fit)}")
@@ -28,14 +29,14 @@ def certificate(story: Story, others: list[Story], out: Path, report: Path | Non
     console.print(_ledger(story))
     for warning in story.warnings:
         console.print(f"[yellow]Note:[/yellow] {escape(warning)}")
-    console.print("\nThis takes for granted:")
+    console.print("\nAssumptions:")
     for line in story.assumptions:
         console.print(f"  - {escape(line)}")
     console.print()
-    console.print(f"Threads   {story.threads}, by the size of the network unless --threads says so")
+    console.print(f"Threads  {story.threads} (change with --threads)")
     if report:
-        console.print(f"Look at   {escape(str(report))}", soft_wrap=True)
-    console.print(f"Check it  truerisk verify {escape(str(out))}", soft_wrap=True)
+        console.print(f"Report   {escape(str(report))}", soft_wrap=True)
+    console.print(f"Verify   truerisk verify {escape(str(out))}", soft_wrap=True)
 
 
 def _numbers(story: Story) -> Table:
@@ -52,11 +53,11 @@ def _numbers(story: Story) -> Table:
 def _methods(stories: list[Story]) -> Table:
     """One row for each method; the certificate is the first."""
     table = Table(
-        title="\nAll methods, each with its part of delta", title_justify="left", box=None, padding=(0, 2, 0, 0)
+        title="\nAll methods, each with an equal share of delta", title_justify="left", box=None, padding=(0, 2, 0, 0)
     )
     table.add_column("method")
     table.add_column("predictor")
-    for column in ("certificate", "seen", "KL", "floor"):
+    for column in ("certificate", "observed error", "KL", "baseline"):
         table.add_column(column, justify="right")
     for story in stories:
         quantities = (story.certificate.quantity, story.seen.quantity, story.kl, story.floor.quantity)
@@ -67,7 +68,7 @@ def _methods(stories: list[Story]) -> Table:
 
 def _ledger(story: Story) -> Table:
     table = Table(
-        title="\nWhat delta is spent on",
+        title="\nLedger: how the union bound splits delta",
         title_justify="left",
         box=None,
         padding=(0, 2, 0, 0),
@@ -81,12 +82,12 @@ def _ledger(story: Story) -> Table:
 
 
 def verification(result: Verification) -> None:
-    """The bound derived here, then what was checked, what was noticed, and what can't be known from here."""
+    """The bound derived here, then what was checked, what was noticed, and what cannot be known from here."""
     console = Console(highlight=False)
     sure, most = words.confidence_percent(result.delta), words.bound(result.risk_bound, 6)
     least = "" if result.risk_lower is None else f"at least {words.lower(result.risk_lower, 6)} and "
     console.print(f"\n[bold]Confirmed: with {sure} confidence, the true risk is {least}at most {most}[/bold]")
-    console.print(f"Derived here; the certificate claims {words.bound(result.claimed, 6)}.\n")
+    console.print(f"This bound was derived here; the certificate claims {words.bound(result.claimed, 6)}.\n")
     for line in result.checked:
         console.print(f"[green]ok[/green]           {escape(line)}")
     for line in result.noticed:
@@ -94,13 +95,13 @@ def verification(result: Verification) -> None:
     for line in result.unchecked:
         console.print(f"[dim]not checked[/dim]  {escape(line)}")
     console.print(
-        "\nHad someone tried 1,000,000 seeds, splits or draws in secret and kept the best, the bound would be "
+        "\nIf someone had secretly tried 1,000,000 seeds, splits, or draws and kept the best, the bound would be "
         f"{words.bound(result.after_tries, 6)}."
     )
 
 
 def catalogue(rows: list[dict[str, Any]], places: list[str]) -> None:
-    """Data sets and folders."""
+    """Datasets and folders."""
     console = Console(highlight=False)
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("name", "examples", "shape", "where", "how to get it"):
@@ -108,6 +109,6 @@ def catalogue(rows: list[dict[str, Any]], places: list[str]) -> None:
     for row in rows:
         table.add_row(*(escape(str(row[k])) for k in ("name", "examples", "shape", "where", "how_to_get")))
     console.print(table)
-    console.print("\nFiles are looked for in:")
+    console.print("\ntruerisk searches these folders for files:")
     for place in places:
         console.print(f"  {escape(place)}", soft_wrap=True)

@@ -37,7 +37,7 @@ def verdict(bound: Bound) -> str:
     """What a bound says of the true risk, if anything.
 
     >>> [verdict(Bound("b", value, "", "", "")) for value in (0.31, 1.02, 2e4)]
-    ['at most 31.0 % wrong on unseen data', 'vacuous: just above 1', 'vacuous: 4.3 orders of magnitude too large']
+    ['at most 31.0% wrong on unseen data', 'vacuous: just above 1', 'vacuous: 4.3 orders of magnitude too large']
     """
     if not bound.vacuous:
         return f"at most {bound_percent(bound.value)} wrong on unseen data"

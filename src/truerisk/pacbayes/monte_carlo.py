@@ -88,7 +88,7 @@ def gibbs_risk(
     gaussian, X = at_the_head(gaussian, X)
     labels = torch.from_numpy(y)
     found = NOTHING
-    with progress.bar("drawing networks", total=plan.passes * plan.n) as advance:
+    with progress.bar("sampling networks", total=plan.passes * plan.n) as advance:
         for rows, logits in drawn_logits(gaussian, X, seed, plan):
             found += tally(logits, labels[rows])
             advance(len(logits))

@@ -47,7 +47,7 @@ def gibbs_pairs(
     plan = plan or plan_pairs(first, X)
     if not plan.n == len(X) == len(y):
         raise TrueriskError(f"the plan of the draws is for {plan.n} examples, but there are {len(X)}.")
-    with progress.bar("drawing pairs of networks", total=2 * plan.passes * plan.n) as advance:
+    with progress.bar("sampling pairs of networks", total=2 * plan.passes * plan.n) as advance:
         # A seed of its own makes the second draw independent; the same plan gives the same rows in the same order.
         wrong, close = _outcomes(first, X, y, derive(seed, "first"), plan, advance)
         wrong_too, close_too = _outcomes(second, X, y, derive(seed, "second"), plan, advance)

@@ -42,7 +42,7 @@ def _histogram(alt: Any, title: str, margins: np.ndarray, width: int) -> Any:
     style = "~g" if -4 <= power <= 3 else ".1~e"
     label = f"datum.value ? format(datum.value, '{style}') : '0'"
     axis = alt.Axis(title=None, tickCount=max(3, width // 60), ticks=False, labelExpr=label)
-    shares = alt.Axis(title=None, tickCount=4, ticks=False, labelExpr="format(100 * datum.value, '~g') + ' %'")
+    shares = alt.Axis(title=None, tickCount=4, ticks=False, labelExpr="format(100 * datum.value, '~g') + '%'")
     marks = alt.Chart(alt.Data(values=rows)).mark_rect(stroke=None)
     marks = marks.encode(
         x=alt.X("start:Q", axis=axis, scale=alt.Scale(nice=False, zero=True)),

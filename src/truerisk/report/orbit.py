@@ -133,7 +133,7 @@ def _nats(name: str, value: float) -> str:
 
 
 def _saved(chain: Chain, kl: float) -> str:
-    return f"{seen(100 * chain.saved(kl), 0)} %"
+    return f"{seen(100 * chain.saved(kl), 0)}%"
 
 
 def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:

@@ -25,14 +25,14 @@ EXACT = ("delta", "ledger", "floor_detail")  # decimal arithmetic on the setting
 
 
 def check_counts(claimed: Mapping[str, int], mine: Counts) -> None:
-    """Refuse counts that are not those of the method, or that don't lie between 0 and their trials."""
+    """Refuse counts that are not those of the method, or that do not lie between 0 and their trials."""
     if claimed.keys() != mine.items.keys():
-        raise VerificationError("certificate.json does not hold the counts that its method makes.")
+        raise VerificationError("certificate.json does not hold the counts of its method; certify again.")
     for name, value in claimed.items():
         if not 0 <= value <= mine[name].trials:
             raise VerificationError(
-                f"certificate.json claims {value} for the count {name!r}, which must be an integer from 0 to "
-                f"{mine[name].trials:,}."
+                f"certificate.json has {value} for the count {name!r}, but it must be from 0 to "
+                f"{mine[name].trials:,}; certify again."
             )
 
 
@@ -42,11 +42,11 @@ def unlike(counts: Counts, claimed: Mapping[str, int]) -> Iterator[str]:
     for name, mine in counts.items.items():
         if mine.drawn and contradicts(mine, claimed[name], LEVEL / drawn):
             yield (
-                f"new draws give {mine.value:,} ({name}), not the {claimed[name]:,} that are claimed; chance explains "
-                f"such a difference with a probability below {LEVEL:g}."
+                f"new draws give {mine.value:,} ({name}), but {claimed[name]:,} are claimed; chance explains such a "
+                f"difference with a probability below {LEVEL:g}."
             )
         elif not mine.drawn and abs(claimed[name] - mine.value) > explained_by_rounding(mine):
-            yield f"counting again gives {mine.value:,} ({name}), not the {claimed[name]:,} that are claimed."
+            yield f"counting again gives {mine.value:,} ({name}), but {claimed[name]:,} are claimed."
 
 
 def contradicts(mine: Count, claimed: int, level: float) -> bool:
@@ -77,12 +77,12 @@ def explained_by_rounding(mine: Count) -> int:
 def first_difference(claimed: Record, mine: Record) -> str | None:
     """The first field whose claimed value does not follow, with the right one; None where all do."""
     if claimed.words < 1:
-        return "words must be the integer that says which version worded the sentences"
+        return "words must be an integer, the version of the wording"
     words, theirs = claimed.words == VERSION, claimed.derived()
     for name, value in mine.derived().items():
         skip = name == "words" or (name in TEXTS and not words)
         if not skip and differs(theirs[name], value, words, exact=name in EXACT):
-            return f"{name} does not follow from the files: {_short(value)} is right"
+            return f"{name} does not follow from the files, which give {_short(value)}"
     return None
 
 

@@ -57,10 +57,10 @@ def open_case(folder: Path, data: object, model: object, data_dir: str | Path | 
     files = read_files(folder, claimed.files)
     result.checked.append(f"{len(files)} files have the hashes that the certificate names")
     loaded = _data(claimed, data, data_dir)
-    result.checked.append(f"the data is the one that was certified ({len(loaded):,} examples)")
+    result.checked.append(f"the data is the certified data ({len(loaded):,} examples)")
     if (claimed.data.input_shape, claimed.data.classes) != (tuple(loaded.input_shape), loaded.classes):
         raise VerificationError(
-            "the certificate states another shape of inputs or number of classes than the data has."
+            "the certificate and the data differ in input shape or number of classes; give the certified data."
         )
     result.delta = settings.delta
     arch, stored, again = _network(claimed, model, files)
@@ -72,7 +72,7 @@ def open_case(folder: Path, data: object, model: object, data_dir: str | Path | 
 def stored_architecture(record: Record, model: object, size: int, *, trust_factory: bool = True) -> Architecture:
     """The architecture a certificate speaks of. Code that only the certificate names is never imported.
 
-    Unless ``trust_factory`` says otherwise, a factory whose weights may have been learnt is refused as in ``certify``.
+    Unless ``trust_factory`` says otherwise, a factory whose weights may have been learned is refused as in ``certify``.
     ``size``: bytes in all files. A built-in network that does not fit into them is refused before it is built.
     """
     shape, classes, settings = list(record.data.input_shape), record.data.classes, record.settings
@@ -80,8 +80,8 @@ def stored_architecture(record: Record, model: object, size: int, *, trust_facto
         return architecture(model, shape, classes, trust_factory=trust_factory)
     if settings.model_kind != BUILTIN:
         raise TrueriskError(
-            f"the certificate is about your own model {settings.model}; give it again (--model file.py:factory), "
-            "because code that only a certificate names is never run."
+            f"the certificate is about your own model {settings.model}, and verify runs no code that only a "
+            "certificate names; give the model (--model FILE.py:NAME)."
         )
     _refuse_huge(settings.model, shape, classes, size)
     return architecture(settings.model, shape, classes)
@@ -96,10 +96,10 @@ def _refuse_huge(name: str, shape: list[int], classes: int, size: int) -> None:
             weights = sum(p.numel() for p in builtin(name, shape, classes).parameters())
     except (RuntimeError, TypeError, OverflowError) as error:
         raise VerificationError(
-            f"the network {name[:100]} can't be built ({' '.join(str(error).split())[:200]})."
+            f"the network {name[:100]} cannot be built ({' '.join(str(error).split())[:200]})."
         ) from error
     if 4 * weights > size:
-        raise VerificationError(f"the network {name[:100]} has more weights than the certificate's files hold.")
+        raise VerificationError(f"the network {name[:100]} has more weights than the files hold; certify again.")
 
 
 def _network(
@@ -114,56 +114,60 @@ def _network(
         refuse_other_forms(files, again)
         return arch, stored, again
     except TrueriskError as error:
-        # A model that is missing, or that can't be found, is the user's slip; all else is the certificate's.
+        # A model that is missing, or that cannot be found, is the user's slip; all else is the certificate's.
         if arch is None and (model is not None or settings.model_kind != BUILTIN):
             raise
-        raise VerificationError(f"the stored network does not hold: {error}") from error
+        raise VerificationError(f"the stored network cannot be used: {error}") from error
 
 
 def _check_delta(folder: Path, settings: Settings, data: Data, arch: Architecture) -> None:
-    """The ledger must pay for everything that was compared on this data, by this user or before."""
+    """Delta must cover everything that was compared on this data, by this user or before."""
     try:
-        settings.ledger  # noqa: B018  refuses what can't be shared
+        settings.ledger  # noqa: B018  refuses what cannot be split
     except TrueriskError as error:
         raise VerificationError(str(error)) from error
     if settings.model_kind != arch.kind:
         raise VerificationError(
-            f"the certificate says that its network came as a {settings.model_kind}, but this one is a {arch.kind}; "
-            "give the model that was certified."
+            f"the model is a {arch.kind}, but the certified one was a {settings.model_kind}; give the model that was "
+            "certified."
         )
     if settings.tried < tried_before(arch, data, settings.prior, settings.seed):
-        raise VerificationError("the ledger does not pay for the configurations that were compared on this data.")
+        raise VerificationError(
+            "delta is not split over the configurations that were compared on this data; certify again."
+        )
     beside = len(list(folder.glob(f"{OTHERS}/*/{CERTIFICATE}")))
     if settings.methods < 1 + beside:
         raise VerificationError(
-            f"the ledger does not pay for the {beside} other methods whose certificates are in {OTHERS}/."
+            f"delta is not split over the {beside} other methods with certificates in {OTHERS}/; certify again."
         )
 
 
 def _check_random(settings: Settings, arch: Architecture, stored: Evidence) -> None:
-    """Every distribution must be over the weights that the settings leave to chance: fixed ones pay no KL."""
+    """Every distribution must be over the weights that the settings leave to chance: fixed ones add no KL."""
     if not stored.gaussians:
         return
     expected = random_weights(settings, arch.template())
     for name, gaussian in stored.gaussians.items():
         if gaussian.mean.keys() != expected:
-            raise VerificationError(f"the {name} is over other weights than those that the settings leave to chance.")
+            raise VerificationError(f"the {name} is over other weights than the settings make random; certify again.")
 
 
 def _data(record: Record, data: object, data_dir: str | Path | None) -> Data:
     claimed, given = record.data, data is not None
     if not given:
         if str(claimed.source).removesuffix(":test") not in SAFE_SOURCES:
-            raise TrueriskError(f"the certificate is about your own data ({claimed.name}); give it again (--data).")
+            raise TrueriskError(f"the certificate is about your own data ({claimed.name}); give this data (--data).")
         data = claimed.source
     loaded = load(data, data_dir)
     if loaded.sha256 != claimed.sha256:
         raise VerificationError(
-            f"{loaded.name} is not the data that was certified (its sha256 differs); give the same data."
+            f"{loaded.name} is not the certified data (its sha256 differs); give the certified data."
         )
     known = TUNED_ON.get(str(claimed.source))
     if known is not None and known != loaded.sha256:
-        raise VerificationError(f"the certificate calls its data {claimed.source}, but they are not that data set.")
+        raise VerificationError(
+            f"the certificate calls its data {claimed.source}, but it is another dataset; give the certified data."
+        )
     if given:  # other names for the same numbers are fine: the hash decides
         return replace(loaded, name=claimed.name, source=claimed.source)
     return loaded

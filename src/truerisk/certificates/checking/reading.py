@@ -42,7 +42,7 @@ def record_of(claims: Mapping[str, Any]) -> Record:
     except TrueriskError as error:
         raise VerificationError(str(error)) from error
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise VerificationError("certificate.json holds values that no method writes.") from error
+        raise VerificationError("certificate.json holds values that no method writes; certify again.") from error
     return record
 
 
@@ -50,17 +50,21 @@ def settings_from(claims: Mapping[str, Any]) -> Settings:
     """The settings of a certificate: of a method that is known and takes them."""
     name, options = claims.get("method"), claims.get("options")
     if not isinstance(name, str) or not isinstance(options, dict):
-        raise TrueriskError("the settings of the certificate name no method with its options.")
+        raise TrueriskError("the settings of the certificate do not name a method with its options; certify again.")
     method = find_method(name).of(options)
     rest = {name: value for name, value in claims.items() if name not in ("method", "options")}
     settings = read(Settings, rest, "the settings of the certificate", method=method)
     vouched = settings.repeats_are_draws or (settings.row_ids and settings.repeats)
     if bool(settings.repeats) != bool(vouched):
-        raise TrueriskError("the settings of the certificate speak of equal rows that nobody vouches for.")
+        raise TrueriskError(
+            "the settings of the certificate mention equal rows that nobody vouches for; certify again."
+        )
     if settings.prior.data_free and settings.prior_std is None:
-        raise TrueriskError("the settings of the certificate have a data-free prior without a width.")
+        raise TrueriskError(
+            "the settings of the certificate have a data-free prior without a prior scale; certify again."
+        )
     if settings.own_errors > settings.own_rows or (settings.own_rows and not settings.prior.trained):
-        raise TrueriskError("the settings of the certificate speak of a training set that its network never came with.")
+        raise TrueriskError("the settings of the certificate mention a training set that nobody gave; certify again.")
     if settings.two_sided:
         method.refuse_lower_end()
     method.refuse(settings.prior, settings.given)
@@ -74,9 +78,9 @@ def _claims(path: Path) -> dict[str, Any]:
         claims = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
         _refuse_unwritable(claims)
     except (ValueError, RecursionError) as error:
-        raise VerificationError(f"{path} is not JSON that has one reading ({error}).") from error
+        raise VerificationError(f"{path} is not unambiguous JSON ({error}); certify again.") from error
     if not isinstance(claims, dict) or type(claims.get("format")) is not int:
-        raise VerificationError(f"{path} is not a truerisk certificate.")
+        raise VerificationError(f"{path} is not a truerisk certificate; give the folder that certify wrote.")
     if claims["format"] != FORMAT:
         raise VerificationError(
             f"{path} has format {claims['format']}, but this version of truerisk reads format {FORMAT}; certify again."
@@ -92,21 +96,23 @@ class _Fields:
 
     def __call__(self, name: str, kind: Any) -> Any:
         if name not in self.claims:
-            raise VerificationError(f"certificate.json has no field {name!r}.")
+            raise VerificationError(f"certificate.json has no field {name!r}; certify again.")
         return value_of(kind, self.claims[name], name)
 
     def object(self, name: str) -> dict[str, Any]:
         """A field that has fields itself."""
         found = self.claims.get(name)
         if not isinstance(found, dict):
-            raise VerificationError(f"certificate.json has no field {name!r} that is an object.")
+            raise VerificationError(f"certificate.json has no object called {name!r}; certify again.")
         return found
 
 
 def _record(field: _Fields) -> Record:
     settings, card = settings_from(field.object("settings")), read(DataCard, field.object("data"), "data")
     if not card.input_shape or min(*card.input_shape, card.classes, card.n) < 1:
-        raise VerificationError("certificate.json does not say the shape of the inputs and the number of classes.")
+        raise VerificationError(
+            "certificate.json does not state the input shape and the number of classes; certify again."
+        )
     record = Record(
         settings=settings,
         data=card,
@@ -179,9 +185,9 @@ def _refuse_other_files(record: Record) -> None:
     needed = {name for name, file in origins.items() if not file.optional}
     given = {name.removesuffix(SUFFIX) for name in record.files}
     if f"{SPLIT}{SUFFIX}" not in record.files:
-        raise VerificationError("certificate.json names no file with its split.")
+        raise VerificationError("certificate.json does not name a file with its split; certify again.")
     if not all(name.endswith(SUFFIX) for name in record.files) or not needed <= given <= origins.keys():
-        raise VerificationError("the certificate's list of files does not fit its settings.")
+        raise VerificationError("the files that the certificate lists do not fit its settings; certify again.")
 
 
 def _refuse_other_fields(claims: Mapping[str, Any], record: Record) -> None:
@@ -192,7 +198,9 @@ def _refuse_other_fields(claims: Mapping[str, Any], record: Record) -> None:
     mine = record.to_json()
     other = sorted(claims.keys() ^ mine.keys()) or [name for name in mine if not _same(claims[name], mine[name])]
     if other:
-        raise VerificationError(f"certificate.json has fields that no method writes ({', '.join(other)[:100]}).")
+        raise VerificationError(
+            f"certificate.json has fields that no method writes ({', '.join(other)[:100]}); certify again."
+        )
 
 
 def _same(claimed: Any, mine: Any) -> bool:
@@ -205,14 +213,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the field {twice!r} is there twice")
+        raise ValueError(f"the field {twice!r} occurs twice")
     if any(isinstance(value, float) and not math.isfinite(value) for value in found.values()):
         raise ValueError("a number is too large")
     return found
 
 
 def _refuse_unwritable(value: Any) -> None:
-    """Refuse text that can't be shown as it is: control characters steer a terminal, half characters have no bytes."""
+    """Refuse text that cannot be shown as it is: control characters steer a terminal, half characters have no bytes."""
     if isinstance(value, dict):
         for name, each in value.items():
             _refuse_unwritable(name)
@@ -221,7 +229,7 @@ def _refuse_unwritable(value: Any) -> None:
         for each in value:
             _refuse_unwritable(each)
     elif isinstance(value, str) and any(unicodedata.category(each) in ("Cc", "Cs") for each in value):
-        raise ValueError("a text has characters that can't be shown")
+        raise ValueError("a text has characters that cannot be shown")
 
 
 def _constant(text: str) -> Any:

@@ -6,8 +6,8 @@ factors), counts with draws of its own, and derives a bound that holds whatever 
 
 * *confirmed*: every claimed number agrees with those derived here.
 * *contradicted* (``VerificationError``): one does not.
-* *not repeated here* (``NotRepeatedError``): training again gave other weights than the files hold. Another processor's
-  rounding can do that, so nothing is called forged.
+* *not reproduced here* (``NotRepeatedError``): training again gave other weights than the files hold. Another
+  processor's rounding can do that, so nothing is called forged.
 
 The number to rely on is always ``Verification.risk_bound``, the one derived here.
 """
@@ -61,7 +61,7 @@ def verify(
     draws of this verification repeatable; by default nobody can know them beforehand.
     """
     if not isinstance(folder, str | Path):
-        raise TrueriskError("give the folder that certify wrote, as a path.")
+        raise TrueriskError("folder is not a path; give the folder that certify wrote.")
     case = open_case(Path(folder), data, model, data_dir)
     draws = secrets.randbits(63) if seed is None else seed
     check_seed(draws)
@@ -77,7 +77,7 @@ def _made_here(case: Case, retrain: bool, fit: Fit | None) -> tuple[Frozen, dict
     """The evidence with all that can be made again made here; of what came out otherwise, by how much."""
     settings, method, theirs = case.settings, case.settings.method, case.files
     if retrain and settings.own_training and fit is None:
-        raise TrueriskError("this certificate's network was trained by your own function: give verify(..., fit=...).")
+        raise TrueriskError("this certificate's network was trained by your own function; give verify(..., fit=...).")
     trainer = Trainer(settings, case.data, case.arch, fit if settings.own_training else None)
     own = _guarded(lambda: method.again(trainer, replace(case.stored, parts=_split(case)), retrain))
     mine = encode(own)
@@ -88,33 +88,35 @@ def _made_here(case: Case, retrain: bool, fit: Fit | None) -> tuple[Frozen, dict
     }
     declared = method.origins(settings)
     derived = [name for name, file in declared.items() if file.origin == DERIVED and name != SPLIT]
-    made = ["what seed and architecture decide"] if derived else []
-    made += ["what was trained before it certified"] if retrain else []
+    made = ["everything that the seed and the architecture decide"] if derived else []
+    made += ["everything that was trained before certification"] if retrain else []
     if made and not changed:
-        case.result.checked.append(f"{' and '.join(made)} came out the same when made again")
+        case.result.checked.append(f"{' and '.join(made)} was reproduced exactly")
     # All draws depend on the stored files: a draw that makes a predictor was theirs before it was verified.
     seed = digest(settings, case.data.sha256, case.claimed.files)
     return Frozen(_guarded(lambda: decode(mine, case.arch.template(), declared)), mine, seed), changed
 
 
 def _split(case: Case) -> Split:
-    """The split that the seed gives; for a network that came trained, the stored one, if it is one."""
+    """The split that the seed gives; for an already trained network, the stored one, if it is one."""
     settings, parts = case.settings, case.stored.parts
     try:
         check_partition(parts, len(case.data))
         expected = parts if settings.prior.trained else split_data(settings, len(case.data))
     except TrueriskError as error:
-        raise VerificationError(f"the split does not hold: {error}") from error
+        raise VerificationError(f"the split is not valid: {error}") from error
     for name in ("prior", "certify"):
         if getattr(parts, name).tolist() != getattr(expected, name).tolist():
-            raise VerificationError(f"the split is not the one that seed {settings.seed} gives (set {name!r}).")
+            raise VerificationError(
+                f"the set {name!r} of the split is not that of seed {settings.seed}; certify again."
+            )
     case.result.checked.append("every example is in exactly one set of the split")
     return expected
 
 
 def _concluded(case: Case, own: Frozen, seed: int) -> tuple[Counts, Derivation]:
     """Count with draws of verify's own, and derive the bound that it returns."""
-    # The files are in the seed as well: whoever knows ``seed`` can't fit a posterior to the noise that it gives.
+    # The files are in the seed as well: whoever knows ``seed`` cannot fit a posterior to the noise that it gives.
     counts, derivation = _guarded(
         lambda: conclude(case.settings, case.data, own, lambda *p: own.seed("verify", seed, *p))
     )
@@ -122,7 +124,7 @@ def _concluded(case: Case, own: Frozen, seed: int) -> tuple[Counts, Derivation]:
     case.result.risk_lower = None if derivation.lower is None else derivation.lower.risk
     case.result.after_tries = after_tries(case.settings, counts, TRIES).risk_bound
     drawn = any(count.drawn for count in counts.items.values())
-    case.result.checked.append(f"errors were counted again{', with draws of its own' if drawn else ''}")
+    case.result.checked.append(f"errors were counted again{', with new random draws' if drawn else ''}")
     return counts, derivation
 
 
@@ -133,7 +135,9 @@ def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, ch
     problem = next(unlike(counts, claimed.counts), None)
     for name, value in claimed.counts.items():
         if value != counts[name].value and not counts[name].drawn:
-            result.noticed.append(f"this machine counts {counts[name].value:,} ({name}) where {value:,} were certified")
+            result.noticed.append(
+                f"this machine counts {counts[name].value:,} ({name}), but the certificate has {value:,}"
+            )
     # What follows from the claimed counts, which chance or rounding explains, and from everything else as made here.
     counts = counts.claiming(claimed.counts)
     follows = seal(settings, case.data, own, counts, derived(settings, counts))
@@ -149,18 +153,18 @@ def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, ch
             f"{_listed(changed)} differ here by {max(changed.values()):.1g} (relative); the bound uses those made here"
         )
     if claimed.words != WORDS:
-        result.noticed.append("another version worded the sentences of the certificate; they were not read")
+        result.noticed.append("another version of truerisk worded the sentences; they were not checked")
     result.claimed = claimed.derivation.risk_bound
-    result.checked.append("the KL, the ledger, the bound and every other number agree with those derived here")
+    result.checked.append("the KL, the ledger, the bound, and every other number agree with those derived here")
     return follows
 
 
 def _not_repeated(case: Case, changed: Iterable[str], other: bool) -> str:
-    whose = "the network made here, not the stored one," if other else "the stored predictor"
+    whose = "the network retrained here, not the stored one," if other else "the stored predictor"
     return (
-        f"{_listed(changed)} came out otherwise when made again from seed {case.settings.seed}: another machine or "
-        f"version computes otherwise, or the files were changed. For {whose} the bound derived here is "
-        f"{bound(case.result.risk_bound, 6)}; repeat this where the certificate was made."
+        f"{_listed(changed)} could not be reproduced from seed {case.settings.seed}: the machine or the version "
+        f"differs, or the files were changed. For {whose} the bound derived here is "
+        f"{bound(case.result.risk_bound, 6)}; verify again where the certificate was made."
     )
 
 
@@ -172,7 +176,7 @@ def _guarded(step: Callable[[], T]) -> T:
         raise
     except (RuntimeError, LookupError, ArithmeticError, TypeError, ValueError, AssertionError) as error:
         detail = " ".join(str(error).split())
-        raise VerificationError(f"the stored files can't be used as the certificate says ({detail[:300]}).") from error
+        raise VerificationError(f"the stored files do not fit the certificate ({detail[:300].rstrip('.')}).") from error
 
 
 def _listed(names: Iterable[str]) -> str:

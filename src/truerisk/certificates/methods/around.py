@@ -3,7 +3,7 @@
 No example was set aside, so the prior is data-free: it knows the seed and the architecture, nothing else. The means of
 the posterior are the given weights, up to a rescaling; only its standard deviations are trained here. The given weights
 never reach the prior (rule 5 of docs/design.rst). This is the construction of Langford and Caruana (2001) and of
-Dziugaite and Roy (2017), with a width of the prior for each layer from a grid that the ledger pays for.
+Dziugaite and Roy (2017), with a prior scale for each layer from a grid that delta covers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from truerisk.nets import Architecture
 
 ADVICE = (
-    "A network that saw all of its data is hard to certify on that data. What would help: labelled examples that it "
-    "never saw (--fresh), unlabelled ones (--unlabelled), more training data, or another network in its place "
-    "(certify without --weights): one trained with a part set aside, or one that fits into a short file (--method "
-    "description-length)."
+    "A network that saw all of its data is hard to certify on that data. Labeled examples that it never saw (--fresh), "
+    "unlabeled inputs (--unlabeled), or more training data would help. Or certify another network without --weights: "
+    "one that leaves a part of the data aside, or a compressed one (--method description-length)."
 )
-ASSUMPTION = "The given weights may have seen all of these examples; the prior has seen none of them, nor the weights."
+ASSUMPTION = (
+    "The given weights may have seen all of these examples; the prior saw neither the examples nor the weights."
+)
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class Given(Posterior):
     usual_prior = Prior("zero")
     advice = ADVICE
 
-    scales: str = option(GRID, "Prior widths, as for the other methods with a posterior.")
+    scales: str = option(GRID, "Prior scales: fixed, grid (one per layer), or grid:K (K groups).")
 
     def refuse(self, prior: Prior, given: bool) -> None:
         if prior.fraction:
             raise TrueriskError(
-                f"the method {self.name} sets no examples aside, because the given weights have seen all: give --prior "
-                "zero or init."
+                f"the method {self.name} sets no examples aside, because the given weights saw all of them; give "
+                "--prior zero or init."
             )
         super().refuse(prior, given)
 
@@ -71,7 +72,7 @@ class Around(Given):
     """PAC-Bayes-kl with the given weights as the posterior's means."""
 
     name = "pac-bayes-around"
-    summary = "a trained network (--weights) with noise on its weights, certified on its own training data"
+    summary = "an already trained network (--weights) plus noise, certified on its own training data"
     paper = "PAC-Bayes-kl around given weights (Langford and Caruana 2001, Dziugaite and Roy 2017)"
 
 
@@ -80,5 +81,5 @@ class SingleDrawAround(Given, DrawnOnce):
     """One draw from the posterior around the given weights."""
 
     name = "single-draw-around"
-    summary = "one network drawn around a trained one (--weights), certified on its own training data"
+    summary = "one network sampled around an already trained one (--weights), certified on its own training data"
     paper = "disintegrated PAC-Bayes (Rivasplata et al. 2020) around given weights"

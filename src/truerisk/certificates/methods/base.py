@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 
 STOCHASTIC, SINGLE_DRAW, DETERMINISTIC = "stochastic", "single-draw", "deterministic"
 PREDICTORS = (STOCHASTIC, SINGLE_DRAW, DETERMINISTIC)
-SUBJECTS = {
-    STOCHASTIC: "this network, with its weights drawn anew for each prediction,",
-    SINGLE_DRAW: "this network, drawn once,",
-    DETERMINISTIC: "this network",
+SUBTITLES = {
+    STOCHASTIC: "Weights are resampled for each prediction.",
+    SINGLE_DRAW: "Its weights were sampled once from the posterior.",
+    DETERMINISTIC: "",
 }
 KINDS = {
-    STOCHASTIC: "stochastic: weights are drawn anew for each prediction",
-    SINGLE_DRAW: "single draw: the weights were drawn once from the posterior",
+    STOCHASTIC: "stochastic: weights are resampled for each prediction",
+    SINGLE_DRAW: "single draw: the weights were sampled once from the posterior",
     DETERMINISTIC: "deterministic: one network with fixed weights",
 }
-SHUFFLED = "The order of the examples is a seeded shuffle that has nothing to do with what they show."
+SHUFFLED = "The order of the examples is a seeded shuffle that does not depend on their content."
 DISGUISE = (
-    "The KL is under 1 nat, so this is a hold-out bound in disguise: the posterior learnt next to nothing from the "
-    "certifying examples, and the floor is the simpler guarantee."
+    "The posterior moved less than 1 nat from its prior, so it learned almost nothing from the certification examples. "
+    "In effect, this certificate only tests the prior on them. The hold-out baseline is such a test too, and simpler."
 )
 Shares = list[tuple[str, Decimal]]  # events and the parts of this configuration's delta that they get
 
@@ -65,8 +65,8 @@ class Method(ABC):
     summary: ClassVar[str]  # one line for help texts
     paper: ClassVar[str]  # what the bound is called, and whose it is
     needs_split: ClassVar[bool] = False
-    takes_trained: ClassVar[bool] = False  # a network that came trained, and fresh examples
-    takes_weights: ClassVar[bool] = False  # a network that came trained on these examples (``settings.given``)
+    takes_trained: ClassVar[bool] = False  # an already trained network, and fresh examples
+    takes_weights: ClassVar[bool] = False  # a network already trained on these examples (``settings.given``)
     needs_weights: ClassVar[bool] = False  # nothing else
     needs_unlabelled: ClassVar[bool] = False
     is_floor: ClassVar[bool] = False  # the hold-out baseline of all others
@@ -87,7 +87,7 @@ class Method(ABC):
         """The method with these options, as a user or a file names them."""
         unknown = sorted(options.keys() - cls.takes(options).keys())
         if unknown:
-            raise TrueriskError(f"the method {cls.name} takes no option {', '.join(unknown)}{_taken_by(unknown[0])}.")
+            raise TrueriskError(f"the method {cls.name} has no option {', '.join(unknown)}{_taken_by(unknown[0])}.")
         return cls(**options)
 
     @classmethod
@@ -109,19 +109,23 @@ class Method(ABC):
         """The same method with all that depends on the network decided."""
         return self
 
-    # ---- what it can't do: TrueriskErrors, before anything is trained ------------------------------------------------
+    # ---- what it cannot do: TrueriskErrors, before anything is trained -----------------------------------------------
 
     def refuse(self, prior: Prior, given: bool) -> None:
         """Raise where it does not go with this prior, or with weights that were ``given`` or not."""
         if prior.trained and not self.takes_trained:
-            raise TrueriskError(f"the method {self.name} is not for a network that came trained.")
+            raise TrueriskError(
+                f"the method {self.name} cannot certify an already trained network; give --method hold-out."
+            )
         if given and not self.takes_weights:
-            raise TrueriskError(f"the method {self.name} trains its own network, and uses no given weights.")
+            raise TrueriskError(
+                f"the method {self.name} trains its own network; leave out --weights, or choose another method."
+            )
         if self.needs_weights and not given:
-            raise TrueriskError(f"the method {self.name} is for a network that came trained: give --weights.")
+            raise TrueriskError(f"the method {self.name} needs an already trained network; give --weights.")
         if self.needs_split and not (prior.trained or prior.fraction):
             raise TrueriskError(
-                f"the method {self.name} needs examples to train on first: give --prior split:FRACTION with it."
+                f"the method {self.name} needs examples to train on first; give --prior split:FRACTION."
             )
 
     def refuse_lower_end(self) -> None:
@@ -155,7 +159,7 @@ class Method(ABC):
         return {"network": File(TRAINED)}
 
     def origins(self, settings: Settings) -> dict[str, File]:
-        """``files`` and the split, which is the user's word where a network came trained."""
+        """``files`` and the split, which is the user's word for an already trained network."""
         return {SPLIT: File(VOUCHED if settings.prior.trained else DERIVED, ARRAYS), **self.files(settings)}
 
     def again(self, trainer: Trainer, stored: Evidence, retrain: bool) -> Evidence:
@@ -197,31 +201,35 @@ class Method(ABC):
     def floor(self, settings: Settings) -> str:
         """Which network the hold-out baseline tested."""
         if settings.prior.fraction:
-            return "the prior's mean network, tested on the certifying examples"
+            return "the prior's mean network, tested on the certification examples"
         return "the same network trained on four fifths of the data, tested on the rest"
 
     def subject(self, settings: Settings) -> str:
-        """Who or what is wrong on so many examples: the beginning of the certificate's sentence."""
-        return SUBJECTS[self.predictor]
+        """Who errs on so many examples: the subject of the certificate's sentence."""
+        return "this network"
+
+    def subtitle(self, settings: Settings) -> str:
+        """How the predictor samples, in a second sentence; nothing for one fixed network."""
+        return SUBTITLES[self.predictor]
 
     def predicts(self, settings: Settings) -> str:
         """How the certified predictor answers."""
         return KINDS[self.predictor]
 
     def training(self, settings: Settings) -> tuple[str, str]:
-        """A title, and how what was there before the certifying examples came about."""
+        """A title, and how the networks came about that never saw the certification examples."""
         if settings.prior.trained:
-            return "Training", "came trained; nothing was trained here"
+            return "Training", "an already trained network; nothing was trained here"
         if settings.prior.fraction:
             return "Training", f"{settings.prior}: {how_trained(settings)}, on its own examples only"
-        return "Training", "no examples were set aside; all of them certify"
+        return "Training", "no examples were set aside; all examples enter the bound"
 
     def advise(self, settings: Settings) -> str:
         """What would make a bound smaller that says nothing."""
         if self.advice:
             return self.advice
         more = ["more data", "a smaller network"] + ([] if settings.prior.fraction else ["--prior split:0.5"])
-        text = f"{', '.join(more[:-1])} or {more[-1]} would help."
+        text = f"{', '.join(more[:-1])}{',' if len(more) > 2 else ''} or {more[-1]} would help."
         return f"{text[0].upper()}{text[1:]}"
 
     def disguise(self, derivation: Derivation) -> str:
@@ -229,15 +237,15 @@ class Method(ABC):
         return DISGUISE if derivation.kl is not None and derivation.kl.kl < 1 else ""
 
     def assumptions(self, settings: Settings, derivation: Derivation) -> list[str]:
-        """What this method takes for granted beyond what all do."""
+        """What this method assumes beyond what all methods do."""
         return []
 
     def trusted(self, settings: Settings) -> list[str]:
         """What ``verify`` takes on trust unless it trains again."""
-        return ["that the tested network was trained on its own examples only (verify --retrain trains it again)"]
+        return ["that the tested network was trained only on its own examples (verify --retrain retrains it)"]
 
     def vouched(self, record: Record) -> list[str]:
-        """What ``verify`` can't check at all: the user's word."""
+        """What ``verify`` cannot check at all: the user's word."""
         return []
 
 
@@ -268,7 +276,7 @@ def halves(above: str, below: str) -> Shares:
 def how_trained(settings: Settings) -> str:
     """How the network was trained that saw its own examples only."""
     if settings.own_training:
-        return "trained by the user's own function"
+        return "trained by your own function"
     plan = settings.plans.get("prior")
     if plan is None:
         return "trained"

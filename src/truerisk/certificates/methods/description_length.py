@@ -1,11 +1,11 @@
-"""Description length: a network that fits into a short file, certified by the length of that file.
+"""Description length: a compressed network, certified by the length of the file that it decodes from.
 
 A code in which every network of an architecture has a file, fixed before any data is seen, is a prior: 2^-bits (Occam's
 bound; Langford 2005; Zhou et al. 2019; Lotfi et al. 2022). The search for a short file may look at all examples, and as
 often as it likes, because the bound holds for all files at once. What is certified is what the file decodes to.
 
 So the search may also start at weights that came trained on the very same examples (``settings.given``). They never
-reach the decoder: what it gets is the file, and every bit of it is paid for.
+reach the decoder: what it gets is the file, and every bit of it counts.
 
 The decoder knows the architecture, the seeded initial network and the code (``truerisk.codes``), nothing else. What
 the code looks like was decided by comparing fewer than 64 variants on MNIST, so 63 parts in 64 of delta are theirs.
@@ -40,17 +40,18 @@ if TYPE_CHECKING:
     from truerisk.data import Data, Split
     from truerisk.nets import Architecture
 
-EVENT = "description length: the certifying examples are misleading about some file"
-OTHERS = "the same for 63 other codes that the authors may have compared"
-BELOW = "description length: the certifying examples are misleadingly hard for some file"
+EVENT = "description length: the certification examples are unrepresentative for some compressed network"
+BELOW = "description length, lower end: the certification examples are unrepresentative for some compressed network"
+OTHERS = "63 other codes that truerisk's authors may have compared"
 CODES = 64
 START, CODE, FILE = "network-start", "code", "bytes"
 CODED = "decoded network"
 BITS = "bits"
-DECODED = "the network in the file (not the one that was given)"
+DECODED = "the compressed network"
+REPLACES = "It replaces the network that you gave."
 ASSUMPTION = (
-    "The given weights were only where the search for a short file began: what is certified, and what predicts, is the "
-    "network that the file decodes to. The decoder has seen neither the given weights nor these examples."
+    "The given weights are only the start of the compression: the compressed network is certified, and it predicts. "
+    "Its decoder saw neither the given weights nor these examples."
 )
 
 
@@ -67,18 +68,18 @@ class DescriptionLength(Method):
 
     name = "description-length"
     predictor = DETERMINISTIC
-    summary = "a network that fits into a short file, certified by the length of the file"
+    summary = "a compressed network, certified by its length in bits"
     paper = "description length (Occam's bound; Langford 2005, Zhou et al. 2019, Lotfi et al. 2022)"
     usual_prior = Prior("init")
     counts_weights = fits_certify = True
     above_only = ""
     takes_weights = True
-    advice = "More data, a smaller network, or a part set aside (--prior split:0.5 with another method) would help."
+    advice = "More data, a smaller network, or another method with --prior split:0.5 would help."
 
-    # All files of one start network are certified at once: trying many prices is free.
+    # All files of one start network are certified at once: trying many prices uses no delta.
     price: float = option(
         6.0,
-        "Nats of training loss, over all examples, that description-length gives for a bit less.",
+        "Training loss in nats worth one bit (description-length).",
         low=0,
         below=math.inf,
     )
@@ -86,7 +87,7 @@ class DescriptionLength(Method):
     def refuse(self, prior: Prior, given: bool) -> None:
         super().refuse(prior, given)
         if prior.fraction:
-            raise TrueriskError(f"the method {self.name} sets no data aside: give --prior init with it.")
+            raise TrueriskError(f"the method {self.name} sets no data aside; give --prior init.")
 
     def refuse_weights(self, arch: Architecture) -> None:
         from truerisk.certificates.workshop.gaussians import refuse_learnt
@@ -136,9 +137,9 @@ class DescriptionLength(Method):
         bound = description_length(decoded.value, decoded.trials, length, delta)
         without = min(bound, clopper_pearson(decoded.value, decoded.trials, delta))
         parts = (
-            Part("errors of the decoded network", risk),
+            Part("errors of the compressed network", risk),
             Part("confidence (delta)", without - risk),
-            Part(f"the file of {length:,} bits", bound - without),
+            Part(f"length of {length:,} bits", bound - without),
         )
         return Derivation(bound, risk, risk, parts, details=(Length(length),))
 
@@ -160,17 +161,20 @@ class DescriptionLength(Method):
     def tell(self, record: Record) -> Tale:
         length = record.derivation.detail(Length).bits
         return Tale(
-            seen=f"error rate of the network in the file on the {record.n_certify:,} certifying examples",
-            counted=f"{record.counts[CODED]:,} wrong",
-            lines=(Line("bits", count(length), "the length of the file that the network fits into"),),
+            seen=f"error rate of the compressed network on the {record.n_certify:,} certification examples",
+            counted=f"{record.counts[CODED]:,} errors",
+            lines=(Line("bits", count(length), "length of the compressed network"),),
         )
 
     def subject(self, settings: Settings) -> str:
         return DECODED if settings.given else super().subject(settings)
 
+    def subtitle(self, settings: Settings) -> str:
+        return REPLACES if settings.given else super().subtitle(settings)
+
     def training(self, settings: Settings) -> tuple[str, str]:
         began = "the given weights" if settings.given else "the seeded initialization"
-        return "Training", f"a search for a short file, on all examples, from {began}; all of them certify"
+        return "Training", f"compression on all examples, from {began}; all examples enter the bound"
 
     def assumptions(self, settings: Settings, derivation: Derivation) -> list[str]:
         return [ASSUMPTION] if settings.given else []
@@ -181,7 +185,7 @@ def _code(evidence: Evidence) -> bytes:
 
     stored = evidence.arrays[CODE]
     if stored.keys() != {FILE} or stored[FILE].dtype != torch.uint8:
-        raise VerificationError(f"{CODE}.safetensors must hold one row of bytes.")
+        raise VerificationError(f"{CODE}.safetensors must hold one row of bytes; certify again.")
     return bytes(stored[FILE].numpy().tobytes())
 
 

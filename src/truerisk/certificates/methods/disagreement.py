@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from truerisk.certificates.workshop.trainer import Trainer
     from truerisk.data import Data, Split
 
-EVENT = "Clopper-Pearson: the unlabelled inputs are misleading"
+EVENT = "Clopper-Pearson bound: the unlabeled inputs are unrepresentative"
 SHARE = Decimal("0.5")  # of delta, for the disagreement
 COUNT = "disagreements"
 TARGET, INPUTS = "network-target", "unlabelled"
 SURROGATE = "surrogate"
 DISGUISED = (
-    "The surrogate's KL is under 1 nat, so its bound is a hold-out bound in disguise: --surrogate hold-out is simpler."
+    "The surrogate's posterior moved less than 1 nat from its prior. In effect, its bound only tests the prior; "
+    "--surrogate hold-out is such a test too, and simpler."
 )
 
 
@@ -67,28 +68,29 @@ class Disagreements:
 
 @dataclass(frozen=True)
 class Disagreement(Method):
-    """risk <= the surrogate's bound + Clopper-Pearson(disagreements, unlabelled inputs)."""
+    """risk <= the surrogate's bound + Clopper-Pearson(disagreements, unlabeled inputs)."""
 
     name = "disagreement"
     predictor = DETERMINISTIC
-    summary = "a trained network (--weights), unchanged, compared with a certified one on --unlabelled inputs"
-    paper = "disagreement with a certified network (Kaariainen 2005; Bazinet, Zantedeschi and Germain 2026)"
+    summary = "an already trained network (--weights), unchanged, compared with a certified one on --unlabeled inputs"
+    paper = "disagreement with a certified network (Kaariainen 2005; Bazinet, Zantedeschi, and Germain 2026)"
     takes_weights = needs_weights = needs_unlabelled = True
     above_only = ""
     advice = (
-        "What would help: more unlabelled inputs, more labelled data or a larger part of it for the surrogate's "
-        "training (--prior split:0.8), or labelled examples that the network never saw (--fresh)."
+        "More unlabeled inputs, more labeled data, or a larger part of it to train the surrogate (--prior split:0.8) "
+        "would help. So would labeled examples that the network never saw (--fresh)."
     )
 
-    surrogate: Method = option(HoldOut(), "Method of disagreement's certified network.", shown=HoldOut.name)
+    surrogate: Method = option(
+        HoldOut(), "Method that certifies the surrogate network (disagreement).", shown=HoldOut.name
+    )
     spelled: tuple[str, ...] = ()  # options of the surrogate that were named, be it with their usual values
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.surrogate, Method) or self.surrogate.needs_weights:
             raise TrueriskError(
-                f"the surrogate is {self.surrogate!r}, but must be a method that trains its own network, as HoldOut() "
-                "does."
+                f"the surrogate is {self.surrogate!r}, but must be a method that trains its own network; try HoldOut()."
             )
 
     # ---- its options are the surrogate's as well ---------------------------------------------------------------------
@@ -127,9 +129,7 @@ class Disagreement(Method):
 
     def refuse(self, prior: Prior, given: bool) -> None:
         if prior.trained:
-            raise TrueriskError(
-                f"the method {self.name} trains its own surrogate: give --prior split:FRACTION with it."
-            )
+            raise TrueriskError(f"the method {self.name} trains its own surrogate; give --prior split:FRACTION.")
         super().refuse(prior, given)
         self.surrogate.refuse(prior, given=False)
 
@@ -176,8 +176,8 @@ class Disagreement(Method):
         rate, above = count.value / count.trials, clopper_pearson(count.value, count.trials, delta)
         parts = [
             *(Part(f"surrogate: {each.part}", each.value) for each in found.breakdown),
-            Part("disagreements seen", rate),
-            Part("confidence of the disagreement", above - rate),
+            Part("observed disagreement", rate),
+            Part("confidence in the disagreement", above - rate),
         ]
         compared = Comparison(self.surrogate.name, found.risk_bound, count.value, count.trials, above)
         return replace(
@@ -212,24 +212,24 @@ class Disagreement(Method):
             Line(
                 "surrogate",
                 upper(found.surrogate_bound),
-                f"certified for the surrogate, a new network, by {found.surrogate}",
+                f"bound on the risk of the surrogate, a new network ({found.surrogate})",
             ),
             Line(
-                "differs",
+                "disagreement",
                 upper(found.upper),
-                f"bound on the disagreement: {found.disagreements:,} of {found.unlabelled:,} unlabelled inputs",
+                f"bound on the disagreement rate: {found.disagreements:,} of {found.unlabelled:,} unlabeled inputs",
             ),
         )
-        inner = tuple(replace(line, meaning=f"of the surrogate: {line.meaning}") for line in tale.lines)
+        inner = tuple(replace(line, meaning=f"{line.meaning} (surrogate)") for line in tale.lines)
         tables = tuple(replace(table, title=f"The surrogate: {_small(table.title)}") for table in tale.tables)
-        together = "errors of the surrogate on certifying examples, and disagreements on unlabelled ones, together"
+        together = "error rate of the surrogate on certification examples, plus disagreement rate on unlabeled inputs"
         return replace(
             tale,
             seen=together,
             counted="",
             lines=lines + inner,
             tables=tables,
-            kl=f"surrogate: {tale.kl}",
+            kl=f"{tale.kl} (surrogate)",
             rescaling=f"The surrogate: {_small(tale.rescaling)}",
         )
 
@@ -238,7 +238,7 @@ class Disagreement(Method):
         return replace(record, settings=self.inner(record.settings), derivation=own)
 
     def floor(self, settings: Settings) -> str:
-        return "a new network in place of yours, trained on a part of the data and tested on the rest"
+        return "a new network instead of yours, trained on a part of the data and tested on the rest"
 
     def disguise(self, derivation: Derivation) -> str:
         return DISGUISED if self.surrogate.disguise(derivation) else ""
@@ -251,8 +251,8 @@ class Disagreement(Method):
         m = derivation.detail(Disagreements).disagreement.unlabelled
         return [
             *self.surrogate.assumptions(self.inner(settings), derivation),
-            f"The {m:,} unlabelled inputs are independent draws from the same distribution, without their labels.",
-            "You vouch that neither the network nor its surrogate was trained, tuned or chosen on these inputs.",
+            f"The {m:,} unlabeled inputs are independent draws from the distribution of the unseen examples.",
+            "You vouch that neither the network nor its surrogate was trained, tuned, or chosen on these inputs.",
         ]
 
     def trusted(self, settings: Settings) -> list[str]:
@@ -260,10 +260,10 @@ class Disagreement(Method):
 
     def vouched(self, record: Record) -> list[str]:
         found = record.derivation.detail(Disagreements).disagreement
-        inputs = f"that neither the network nor its surrogate saw the {found.unlabelled:,} unlabelled inputs"
+        inputs = f"that neither the network nor its surrogate saw the {found.unlabelled:,} unlabeled inputs"
         return [
             *self.surrogate.vouched(self._inner_record(record, found)),
-            f"{inputs}, and that nobody selected them: that is your word",
+            f"{inputs}, and that nobody selected them; you vouch for it",
         ]
 
 
@@ -274,7 +274,7 @@ def _surrogate(options: Mapping[str, Any]) -> type[Method]:
     name = options.get(SURROGATE, HoldOut.name)
     possible = {each.name: each for each in METHODS.values() if not each.needs_weights}
     if not isinstance(name, str) or name not in possible:
-        raise TrueriskError(f"the surrogate is {name!r}, but must be one of {', '.join(possible)}.")
+        raise TrueriskError(f"the surrogate is {name!r}, but must be one of {', '.join(possible)}; choose one.")
     return possible[name]
 
 

@@ -1,6 +1,6 @@
 """Hold-out: train on one part, count errors on the other. The baseline of all other methods.
 
-A network that came trained is the same with its training left out: the fresh examples are the other part.
+For an already trained network, training is left out: the fresh examples are the other part.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from truerisk.certificates.workshop.trainer import Trainer
     from truerisk.data import Data, Split
 
-EVENT = "Clopper-Pearson: the tested examples are misleading"
-BELOW = "Clopper-Pearson: the tested examples are misleadingly hard"
+EVENT = "Clopper-Pearson bound: the certification examples are unrepresentative"
+BELOW = "Clopper-Pearson bound, lower end: the certification examples are unrepresentative"
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class HoldOut(Method):
 
     name = "hold-out"
     predictor = DETERMINISTIC
-    summary = "the network trained on one part of the data, tested on the rest (Clopper-Pearson)"
+    summary = "a network trained on one part of the data, tested on the rest (Clopper-Pearson)"
     paper = "the exact binomial bound of Clopper and Pearson (1934)"
     needs_split = takes_trained = is_floor = True
     above_only = ""
-    advice = "More data, or a network that errs less, would help."
+    advice = "More data or a network with fewer errors would help."
 
     def events(self) -> Shares:
         return [(EVENT, Decimal(1))]
@@ -71,7 +71,7 @@ class HoldOut(Method):
         count = counts[FLOOR]
         bound = clopper_pearson(count.value, count.trials, share(entries, EVENT))
         risk = count.value / count.trials
-        parts = Part("errors on the tested examples", risk), Part("confidence (delta)", bound - risk)
+        parts = Part("observed error", risk), Part("confidence (delta)", bound - risk)
         return Derivation(bound, risk, risk, parts)
 
     def lower_end(self, counts: Counts, entries: list[Entry]) -> Lower:
@@ -85,12 +85,12 @@ class HoldOut(Method):
         return (settings.own_errors, settings.own_rows) if settings.own_rows else None
 
     def tell(self, record: Record) -> Tale:
-        tested = f"error rate of the network on the {record.n_certify:,} tested examples"
-        return Tale(seen=tested, counted=f"{record.counts[FLOOR]:,} wrong")
+        tested = f"error rate of the network on the {record.n_certify:,} certification examples"
+        return Tale(seen=tested, counted=f"{record.counts[FLOOR]:,} errors")
 
     def floor(self, settings: Settings) -> str:
         if settings.methods > 1:
-            return "the same test with the delta of all methods, had no other method been tried"
+            return "this test with all of delta, as if no other method had been tried"
         return "this certificate is itself the hold-out bound"
 
     def trusted(self, settings: Settings) -> list[str]:
@@ -99,5 +99,5 @@ class HoldOut(Method):
     def vouched(self, record: Record) -> list[str]:
         if not record.settings.prior.trained:
             return []
-        rows = f", and that the {record.n_prior:,} rows left out were in its training" if record.n_prior else ""
-        return [f"that the network never saw the fresh examples{rows}: that is your word"]
+        rows = f", and that the {record.n_prior:,} rows left out were in its training data" if record.n_prior else ""
+        return [f"that the network never saw the fresh examples{rows}; you vouch for it"]

@@ -1,6 +1,6 @@
-"""PAC-Bayes-kl: a posterior over weights, paid for by its distance from a prior.
+"""PAC-Bayes-kl: a posterior over weights; the bound grows with its KL from a prior.
 
-The prior has one width for all layers, or one for each group of layers from a grid that was fixed before any data
+The prior has one scale for all layers, or one for each group of layers from a grid that was fixed before any data
 (``pacbayes.layer_scales``): then the PAC-Bayes inequality's part of delta is shared among all priors of the grid.
 """
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from truerisk.data import Data, Split
 
 MONTE_CARLO_SHARE = Decimal("0.1")
-EVENT = "PAC-Bayes-kl inequality: the certifying examples are misleading"
-MONTE_CARLO = "Monte Carlo: the drawn networks erred less often than the posterior does on average"
-MONTE_CARLO_BELOW = "Monte Carlo: the drawn networks erred more often than the posterior does on average"
-OTHER_SCALES = "the same for the other prior scales on the grid"
+EVENT = "PAC-Bayes-kl inequality: the certification examples are unrepresentative"
+MONTE_CARLO = "Monte Carlo: the sampled networks erred less often than the posterior does on average"
+MONTE_CARLO_BELOW = "Monte Carlo, lower end: the sampled networks erred more often than the posterior does on average"
+OTHER_SCALES = "this inequality for the other prior scales on the grid"
 ALL, LAST = "all", "last"
 FIXED, GRID = "fixed", "grid"
 SCALES = "scales"  # the file with the chosen points of the grid
@@ -56,7 +56,7 @@ POINTS, MOST_LAYERS = 25, 8  # of the grid of ``pacbayes.layer_scales``, which t
 
 @dataclass(frozen=True)
 class Forms:
-    """Looser forms of the bound that hold on the same event, so that showing them costs no delta."""
+    """Looser forms of the bound that hold on the same event, so that showing them uses no delta."""
 
     other_forms: dict[str, float]
 
@@ -72,28 +72,32 @@ class Posterior(Method):
 
     scales: str = option(
         FIXED,
-        "Prior widths: fixed, or grid (one for each layer, paid for in the ledger), or grid:K (K widths).",
+        "Prior scales: fixed, grid (one per layer), or grid:K (K groups).",
         shown="fixed; grid with --weights",
     )
     warmup: float = option(
-        0.0, "Share of the posterior's training over which the weight of the KL rises from 0 to 1.", low=0, below=1
+        0.0,
+        "Fraction of posterior training over which the KL weight rises to 1.",
+        low=0,
+        below=1,
+        hint="try --warmup 0.3",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scales != GRID:
-            self.layers  # noqa: B018  refuses what it can't read
+            self.layers  # noqa: B018  refuses what it cannot read
 
     @property
     def layers(self) -> int:
-        """How many groups of layers choose a width; 0 for fixed scales."""
+        """How many groups of layers choose a prior scale; 0 for fixed scales."""
         kind, _, layers = self.scales.partition(":")
         if kind == FIXED and not layers:
             return 0
         if kind != GRID or not layers.isdecimal() or len(layers) > 3 or not 1 <= int(layers) <= MOST_LAYERS:
             raise TrueriskError(
-                f"scales is {self.scales[:40]!r}, but must be {FIXED}, {GRID} or {GRID}:K with K from 1 to "
-                f"{MOST_LAYERS} groups of layers (the others are tied)."
+                f"scales is {self.scales[:40]!r}, but must be {FIXED}, {GRID}, or {GRID}:K with K from 1 to "
+                f"{MOST_LAYERS}; try --scales {FIXED}."
             )
         return int(layers)
 
@@ -111,7 +115,8 @@ class Posterior(Method):
         most = len(layer_groups(module))
         if layers.isdecimal() and int(layers) > most:
             raise TrueriskError(
-                f"the network has {several(most, 'group')} of layers for the grid of prior scales; give grid:{most}."
+                f"scales is {self.scales!r}, but the network has {several(most, 'group')} of layers; give --scales "
+                f"{GRID}:{most}."
             )
         return replace(self, scales=f"{GRID}:{layers or most}")
 
@@ -119,7 +124,7 @@ class Posterior(Method):
         super().refuse(prior, given)
         if self.scales != FIXED and not prior.data_free:
             raise TrueriskError(
-                "a grid of prior scales is for data-free priors; give --prior zero or init, or --scales fixed."
+                "a grid of prior scales needs a data-free prior; give --prior zero or init, or --scales fixed."
             )
 
     def events(self) -> Shares:
@@ -177,7 +182,7 @@ class Posterior(Method):
             "Thiemann": thiemann(*arguments),
         }
         parts = (
-            Part("errors of the drawn networks", risk),
+            Part("errors of the sampled networks", risk),
             Part("Monte Carlo", above - risk),
             Part("confidence (delta)", without_kl - above),
             Part("KL(posterior, prior)", bound - without_kl),
@@ -200,10 +205,10 @@ class Posterior(Method):
 
     def tell(self, record: Record) -> Tale:
         plan = record.derivation.draws
-        answers = f" out of {plan.n * plan.passes:,}" if plan else ""
+        answers = f" in {plan.n * plan.passes:,} predictions" if plan else ""
         return Tale(
-            seen=f"error rate of drawn networks on the {record.n_certify:,} certifying examples",
-            counted=f"{record.counts[DRAWS]:,} wrong answers{answers}",
+            seen=f"error rate of the sampled networks on the {record.n_certify:,} certification examples",
+            counted=f"{record.counts[DRAWS]:,} errors{answers}",
             tables=(_forms(record.derivation),),
         )
 
@@ -218,7 +223,7 @@ class Posterior(Method):
 class RandomLayers(Method):
     """For methods that may leave only the last layer to chance."""
 
-    random: str = option(ALL, "Random layers of a posterior: all or last.", among=(ALL, LAST))
+    random: str = option(ALL, "Random layers of the posterior: all or last.", among=(ALL, LAST))
 
     @property
     def only_last(self) -> bool:
@@ -230,31 +235,31 @@ class PacBayesKL(RandomLayers, Posterior):
     """A prior that is data-free or was trained on examples of its own, and a posterior trained on the others."""
 
     name = "pac-bayes-kl"
-    summary = "weights drawn anew for each prediction from a posterior (PAC-Bayes-kl)"
+    summary = "weights resampled from a posterior for each prediction (PAC-Bayes-kl)"
 
 
 def prior_files(settings: Settings) -> dict[str, File]:
-    """The prior and the network of the floor: one of them was trained, and the other follows without training."""
+    """The prior and the network of the baseline: one of them was trained, and the other follows without training."""
     learnt = bool(settings.prior.fraction)
     return {"network": File(DERIVED if learnt else TRAINED), "prior": File(TRAINED if learnt else DERIVED, GAUSSIAN)}
 
 
 def prior_trusted(settings: Settings) -> list[str]:
-    """The words for what verify does not make again by itself."""
+    """The words for what verify does not re-derive automatically."""
     what = "prior" if settings.prior.fraction else "network of the hold-out baseline"
-    return [f"that the {what} was trained on its own examples only (verify --retrain trains it again)"]
+    return [f"that the {what} was trained only on its own examples (verify --retrain retrains it)"]
 
 
 def prior_told(settings: Settings) -> tuple[str, str]:
-    """What the prior is a Gaussian around, and how wide."""
+    """What the prior is a Gaussian around, and its scale."""
     std, method = settings.prior_std, settings.method
-    width = "width chosen on its own examples" if std is None else f"width {std:g}/√fan-in"
+    width = "prior scale chosen on its own examples" if std is None else f"prior scale {std:g}/√fan-in"
     if isinstance(method, Posterior) and method.layers:
-        width = f"widths of {several(method.layers, 'group')} of layers chosen on a grid around {std:g}/√fan-in"
+        width = f"prior scales of {several(method.layers, 'group')} of layers chosen on a grid around {std:g}/√fan-in"
     if method.only_last:
-        width += "; only the last layer is random, all others are fixed"
+        width += "; only the last layer is random"
     if settings.prior.fraction:
-        centre = f"a network {how_trained(settings)}, on the prior's examples only"
+        centre = f"a network {how_trained(settings)}, only on the prior's examples"
     else:
         centre = "zero" if settings.prior.centred else "the seeded initialization"
     return "Prior", f"{settings.prior}: a Gaussian around {centre}; {width}"
@@ -263,10 +268,10 @@ def prior_told(settings: Settings) -> tuple[str, str]:
 def _forms(found: Derivation) -> Table:
     """The certificate's own form first, then the looser ones."""
     about = (
-        "All of these hold on the same event, so showing them costs no delta. The others follow from the kl form by "
-        "inequalities that always hold and that make it looser. That is why the kl form is the one that is used."
+        "All of these bounds hold on the same event, so showing them uses no delta. The other forms follow from the kl "
+        "form by inequalities that always hold, so they are looser. The certificate uses the kl form."
     )
     forms = {"kl": found.risk_bound, **found.detail(Forms).other_forms}
     rows: tuple[tuple[str | Quantity, ...], ...] = tuple((name, upper(value)) for name, value in forms.items())
-    notes = ("the one that is used", *("says nothing" if value >= 1 else "" for value in [*forms.values()][1:]))
-    return Table("The same bound in other forms", about, ("Form", "Risk is at most"), rows, notes)
+    notes = ("used by the certificate", *("says nothing" if value >= 1 else "" for value in [*forms.values()][1:]))
+    return Table("Other forms of the bound", about, ("Form", "Upper bound on the risk"), rows, notes)

@@ -1,4 +1,4 @@
-"""Pick-to-learn: train on the few certifying examples that the network gets most wrong, and pay for their number.
+"""Pick-to-learn: train on the few certification examples with the largest loss; the bound grows with their number.
 
 Paccagnan, Campi and Garatti (2023). From a first network that saw no certifying example, repeat: look at the
 certifying examples that are wrong (a tie is), pick the ``batch`` with the largest loss, train on. Stop when none is
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from truerisk.certificates.workshop.trainer import Trainer
     from truerisk.data import Data, Split
 
-EVENT = "sample compression: the certifying examples are misleading"
+EVENT = "sample compression: the certification examples are unrepresentative"
 FINAL, PICKS = "network-final", "picks"  # files
 LEFT = "left wrong"  # unpicked examples that the last network gets wrong
 ROUNDS = "rounds"
@@ -79,16 +79,16 @@ class PickToLearn(Method):
 
     name = "pick-to-learn"
     predictor = DETERMINISTIC
-    summary = "one network trained on the few certifying examples it was worst at (sample compression)"
-    paper = "pick-to-learn (Paccagnan, Campi and Garatti 2023), a sample compression bound"
+    summary = "one network trained on the few certification examples with the largest loss (sample compression)"
+    paper = "pick-to-learn (Paccagnan, Campi, and Garatti 2023), a sample compression bound"
 
-    batch: int = option(10, "Picks of pick-to-learn in a round.", low=1)
-    rounds: int = option(100, "Rounds of pick-to-learn, at most.", low=1)
+    batch: int = option(10, "Examples picked per round (pick-to-learn).", low=1)
+    rounds: int = option(100, "Maximum number of rounds (pick-to-learn).", low=1)
 
     def refuse(self, prior: Prior, given: bool) -> None:
         super().refuse(prior, given)
         if prior.centred:
-            raise TrueriskError(f"the method {self.name} starts from a network: give --prior init or split:FRACTION.")
+            raise TrueriskError(f"the method {self.name} starts from a network; give --prior init or split:FRACTION.")
 
     def events(self) -> Shares:
         return [(EVENT, Decimal(1))]
@@ -128,7 +128,7 @@ class PickToLearn(Method):
         risk = left.value / left.trials if left.trials else 0.0
         parts = (
             Part("picked examples", picked / n),
-            Part("errors on the others", left.value / n),
+            Part("errors on the other examples", left.value / n),
             Part("confidence (delta)", bound - k / n),
         )
         found = Compressed(k, picked, left.value, rounds, _note(picked, left, rounds))
@@ -147,36 +147,38 @@ class PickToLearn(Method):
     def tell(self, record: Record) -> Tale:
         found = record.derivation.detail(Compression).compression
         return Tale(
-            seen="error rate of the network on the certifying examples that were not picked",
-            counted=f"{found.left_wrong:,} wrong out of {record.n_certify - found.picked:,}",
+            seen="error rate of the network on the certification examples that were not picked",
+            counted=f"{found.left_wrong:,} errors on {record.n_certify - found.picked:,} examples",
             lines=(Line("picks", count(found.picked), found.note),),
         )
 
     def floor(self, settings: Settings) -> str:
         if settings.prior.fraction:
-            return "the network before the first pick, tested on the certifying examples"
+            return "the network before the first pick, tested on the certification examples"
         return super().floor(settings)
 
     def training(self, settings: Settings) -> tuple[str, str]:
         start = super().training(settings)[1] if settings.prior.fraction else "init: the seeded initial network"
-        return "Training", f"{start}; then on at most {self.batch:,} picks in each of at most {self.rounds:,} rounds"
+        return "Training", f"{start}; then up to {self.rounds:,} rounds on up to {self.batch:,} picked examples each"
 
     def assumptions(self, settings: Settings, derivation: Derivation) -> list[str]:
         return [SHUFFLED]
 
     def trusted(self, settings: Settings) -> list[str]:
         return [
-            "that the networks were trained on the picks and the prior's examples only, and that these are the right "
-            "picks (verify --retrain picks and trains again)"
+            "that the networks were trained only on the picks and the prior's examples, and that the picks are right "
+            "(verify --retrain picks and trains again)"
         ]
 
 
 def _note(picked: int, left: Count, rounds: int) -> str:
     if not left.trials:
-        return f"All {picked:,} certifying examples were picked, so nothing is certified."
+        return f"All {picked:,} certification examples were picked, so nothing is certified."
     if not left.value:
-        return f"After {picked:,} picks in {rounds:,} rounds none of the other {left.trials:,} examples is wrong."
+        return (
+            f"After {picked:,} picks in {rounds:,} rounds, none of the other {left.trials:,} examples is misclassified."
+        )
     return (
-        f"After {picked:,} picks in {rounds:,} rounds {left.value:,} of the other {left.trials:,} examples are still "
-        "wrong; they count like picks."
+        f"After {picked:,} picks in {rounds:,} rounds, {left.value:,} of the other {left.trials:,} examples are still "
+        "misclassified; they count as picks."
     )

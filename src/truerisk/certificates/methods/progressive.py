@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from truerisk.certificates.settings import Settings
     from truerisk.certificates.workshop.trainer import Trainer
 
-EVENT = "progressive validation: the tested blocks are misleading"
-BELOW = "progressive validation: the tested blocks are misleadingly hard"
+EVENT = "progressive validation: the test blocks are unrepresentative"
+BELOW = "progressive validation, lower end: the test blocks are unrepresentative"
 PROBE = "probe"
 LEAST = 10  # examples in a block
 
@@ -73,13 +73,13 @@ class Progressive(Method):
 
     name = "progressive"
     predictor = STOCHASTIC
-    summary = "models trained on growing parts, each tested on the next block; one is drawn for each prediction"
-    paper = "progressive validation (Blum, Kalai and Langford 1999)"
+    summary = "networks trained on growing parts, each tested on the next block; one is sampled for each prediction"
+    paper = "progressive validation (Blum, Kalai, and Langford 1999)"
     needs_split = True
     above_only = ""
 
-    blocks: int = option(5, "Blocks of progressive.", low=1, high=99)
-    expect: float = option(0.0, "Error rate that progressive expects; 0: find out.", low=0, below=1)
+    blocks: int = option(5, "Number of test blocks (progressive).", low=1, high=99)
+    expect: float = option(0.0, "Expected error rate (progressive); 0 estimates it.", low=0, below=1)
 
     def events(self) -> Shares:
         return [(EVENT, Decimal(1))]
@@ -126,7 +126,7 @@ class Progressive(Method):
         expected = self._expected(counts)
         t = progressive_t(expected, n, delta)
         bound, risk = progressive(errors, n, delta, t), errors / n
-        parts = Part("errors on the tested blocks", risk), Part("confidence (delta)", bound - risk)
+        parts = Part("errors on the test blocks", risk), Part("confidence (delta)", bound - risk)
         course = Course(t, expected, tuple(tested))
         return Derivation(bound, risk, risk, parts, details=(Blocks(course),))
 
@@ -166,13 +166,15 @@ class Progressive(Method):
         n = len(parts.certify)
         if n // self.blocks < LEAST:
             raise TrueriskError(
-                f"{n} certifying examples do not fill {self.blocks} blocks of {LEAST} or more; ask for fewer."
+                f"blocks is {self.blocks}, but {n} certification examples fill at most {n // LEAST} blocks of {LEAST}; "
+                "give fewer --blocks."
             )
         pieces = np.array_split(parts.certify, self.blocks)
         probe = 0 if self.expect else min(len(pieces[0]), len(parts.prior) // 5)
         if probe < LEAST and not self.expect:
             raise TrueriskError(
-                f"the first part of {len(parts.prior)} examples is too small to look ahead; enlarge it."
+                f"the first part has {len(parts.prior)} examples, too few to estimate an error rate; give a larger "
+                "--prior split:FRACTION or --expect."
             )
         return pieces, parts.prior[: len(parts.prior) - probe]
 
@@ -184,45 +186,45 @@ class Progressive(Method):
             Line(
                 "blocks" if i == 1 else "",
                 seen(block.errors / block.n),
-                f"{block.errors:,} wrong out of {block.n:,}: model {i} on the block that came after its training",
+                f"network {i}: {block.errors:,} errors on the {block.n:,} examples of the next block",
             )
             for i, block in enumerate(blocks, start=1)
         )
         about = (
-            "Each model was trained on everything before its block, then tested on the block. For each prediction one "
-            "of the models is drawn, with the sizes of their blocks as weights."
+            "Each network was trained on everything before its block, then tested on the block. For each prediction, "
+            "one network is sampled with a probability proportional to the size of its block."
         )
         rows = tuple(
             (str(i), count(block.n), count(block.errors), seen(block.errors / block.n))
             for i, block in enumerate(blocks, start=1)
         )
         return Tale(
-            seen=f"error rate of the models on the blocks that they were tested on, {record.n_certify:,} examples",
-            counted=f"{sum(block.errors for block in blocks):,} wrong",
+            seen=f"error rate of the networks on their test blocks, {record.n_certify:,} examples",
+            counted=f"{sum(block.errors for block in blocks):,} errors",
             lines=lines,
-            tables=(Table("The tested blocks", about, ("Model", "Tested on", "Wrong", "Error rate"), rows),),
+            tables=(Table("Test blocks", about, ("Network", "Examples", "Errors", "Error rate"), rows),),
         )
 
     def floor(self, settings: Settings) -> str:
-        return "the first model, tested on all certifying examples"
+        return "the first network, tested on all certification examples"
 
-    def subject(self, settings: Settings) -> str:
-        return "this predictor, which draws one of its networks for each prediction,"
+    def subtitle(self, settings: Settings) -> str:
+        return f"One of its {self.blocks} networks is sampled for each prediction." if self.blocks > 1 else ""
 
     def predicts(self, settings: Settings) -> str:
-        return f"stochastic: one of {self.blocks} networks is drawn for each prediction"
+        return f"stochastic: one of {self.blocks} networks is sampled for each prediction"
 
     def training(self, settings: Settings) -> tuple[str, str]:
         first = f"{settings.prior}: {how_trained(settings)} on the first part"
-        return "Training", f"{first}, then trained on block by block, each block after it was tested on"
+        return "Training", f"{first}, then on each block after testing on it"
 
     def assumptions(self, settings: Settings, derivation: Derivation) -> list[str]:
         return [SHUFFLED]
 
     def trusted(self, settings: Settings) -> list[str]:
-        return ["that each model was trained on the rows before its block only (verify --retrain trains them again)"]
+        return ["that each network was trained only on the rows before its block (verify --retrain retrains them)"]
 
 
 def _name(j: int) -> str:
-    """Model 1 is the floor's network."""
+    """Model 1 is the baseline's network."""
     return "network" if j == 1 else f"network-{j:02d}"

@@ -1,7 +1,7 @@
 """Recursive PAC-Bayes: a chain of posteriors on growing parts of the data, each the prior of the next.
 
-Wu, Zhang, Cherief-Abdellatif and Seldin (2024). A data-free prior costs much KL; a prior learnt on a part of the data
-costs that part, which then certifies nothing. A chain loses neither: with h ~ pi_t and h' ~ pi_(t-1),
+Wu, Zhang, Cherief-Abdellatif and Seldin (2024). A data-free prior means a large KL; a data-dependent prior
+uses up a part of the data, which then certifies nothing. A chain loses neither: with h ~ pi_t and h' ~ pi_(t-1),
 
     risk(pi_t) = E[1(h wrong) - gamma 1(h' wrong)] + gamma risk(pi_(t-1)),
 
@@ -81,19 +81,19 @@ class Recursive(Method):
 
     name = "recursive"
     predictor = STOCHASTIC
-    summary = "weights drawn from the last of a chain of posteriors, each the prior of the next (recursive PAC-Bayes)"
-    paper = "recursive PAC-Bayes (Wu, Zhang, Cherief-Abdellatif and Seldin 2024)"
+    summary = "weights resampled from the last of a chain of posteriors for each prediction (recursive PAC-Bayes)"
+    paper = "recursive PAC-Bayes (Wu, Zhang, Cherief-Abdellatif, and Seldin 2024)"
     usual_prior = Prior("init")
     gaussian = counts_weights = True
     above_only = "each of its steps bounds an excess loss from above only"
 
-    steps: int = option(3, "Steps of recursive.", low=2, high=MOST_STEPS)
-    gamma: float = option(0.5, "Weight of the step before in recursive's excess loss.", above=0, below=1)
+    steps: int = option(3, "Number of steps in the chain (recursive).", low=2, high=MOST_STEPS)
+    gamma: float = option(0.5, "Weight of the previous step in the excess loss (recursive).", above=0, below=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < 1 - self.gamma < 1:  # one that rounding leaves at an end
-            raise TrueriskError(f"gamma is {self.gamma}, but must lie strictly between 0 and 1; 0.5 is usual.")
+            raise TrueriskError(f"gamma is {self.gamma}, but must be more than 0 and less than 1; try --gamma 0.5.")
 
     def events(self) -> Shares:
         means = [(t, level) for t in range(1, self.steps + 1) for level in _levels(t)]
@@ -108,7 +108,7 @@ class Recursive(Method):
         return train_chain(trainer, parts, self.steps)
 
     def files(self, settings: Settings) -> dict[str, File]:
-        """The links are priors of later steps; the last posterior is free."""
+        """The links are priors of later steps; the last posterior is unconstrained."""
         links = {link(t, self.steps): File(TRAINED, GAUSSIAN) for t in range(1, self.steps)}
         last = {link(self.steps, self.steps): File(FREE, GAUSSIAN, predicts=True)}
         scales = {f"log_scales-{t}": File(FREE, ARRAYS, optional=True) for t in range(1, self.steps + 1)}
@@ -134,7 +134,7 @@ class Recursive(Method):
         # Step by step, and never below the one before: a chain's bound need not lie above what was seen at its end.
         without = min(bound, max(risk, chain_bounds(steps, [0.0] * len(steps), self.gamma, deltas)[-1]))
         parts = (
-            Part("errors of the drawn networks in the last step", risk),
+            Part("errors of the sampled networks in the last step", risk),
             Part("Monte Carlo and confidence (delta)", without - risk),
             Part("KL(posterior, prior) of all steps", bound - without),
         )
@@ -156,27 +156,26 @@ class Recursive(Method):
             Line(
                 "steps" if step.step == 1 else "",
                 upper(step.risk_bound),
-                f"certified for posterior {step.step}, tested on {step.n:,} examples",
+                f"bound on the risk of posterior {step.step}, tested on {step.n:,} examples",
             )
             for step in steps
         )
         about = (
-            "Each posterior is the prior of the next. Step 1 is a plain PAC-Bayes-kl bound; every later one bounds how "
-            f"much worse its posterior is than {self.gamma:g} times the one before, and adds {self.gamma:g} times the "
-            "bound of that one."
+            "Each posterior is the prior of the next step. Step 1 is a plain PAC-Bayes-kl bound. Every later step "
+            f"bounds the excess loss f: the loss of its posterior minus {self.gamma:g} times that of the previous one. "
+            f"It then adds {self.gamma:g} times the previous bound."
         )
         rows = tuple(
             (str(step.step), count(step.n), seen(step.empirical_risk), nats(step.kl), upper(step.risk_bound))
             for step in steps
         )
-        columns = ("Step", "Tested on", "Seen", "KL (nats)", "Certified")
+        columns = ("Step", "Examples", "Observed error", "KL (nats)", "Bound")
         return Tale(
-            seen=f"error rate of networks drawn from the last posterior, on the {steps[-1].n:,} examples of the last "
-            "step",
+            seen=f"error rate of networks sampled from the last posterior on the {steps[-1].n:,} examples of its step",
             lines=lines,
-            tables=(Table("The steps", about, columns, rows),),
-            kl="nats between the last posterior and the one before it, which was its prior",
-            rescaling="What rescaling gives in the last step",
+            tables=(Table("Steps of the chain", about, columns, rows),),
+            kl="nats: how far the last posterior moved from the previous one, its prior",
+            rescaling="Effect of rescaling on the KL of the last step",
         )
 
     def disguise(self, derivation: Derivation) -> str:
@@ -189,7 +188,9 @@ class Recursive(Method):
         return [SHUFFLED]
 
     def trusted(self, settings: Settings) -> list[str]:
-        later = "that no posterior saw a part for which it is a prior later on (verify --retrain trains them again)"
+        later = (
+            "that no posterior saw a part of the data for which it is the prior later (verify --retrain retrains them)"
+        )
         return [*prior_trusted(settings), later]
 
 
@@ -234,8 +235,9 @@ def _levels(t: int) -> tuple[str, ...]:
 
 def _inequality(t: int) -> str:
     kind = "PAC-Bayes-kl inequality" if t == 1 else "PAC-Bayes-split-kl inequality (three events)"
-    return f"step {t}, {kind}: the certifying examples are misleading"
+    return f"step {t}, {kind}: the certification examples are unrepresentative"
 
 
 def _monte_carlo(t: int, level: str) -> str:
-    return f"step {t}, Monte Carlo: the draws are misleading about the mean of {level}"
+    what = "the error rate" if level == WRONG else f"how often {level} for the excess loss f"
+    return f"step {t}, Monte Carlo: the sampled networks misestimate {what}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from truerisk.certificates.settings import Settings
     from truerisk.data import Data
 
-EVENT = "disintegrated PAC-Bayes inequality: the certifying examples, or the one draw, are misleading"
+EVENT = "disintegrated PAC-Bayes inequality: the certification examples or the sampled weights are unrepresentative"
 DRAWN = "drawn network"
 SEED = "single draw"
 RATIO = "log_ratio"
@@ -72,7 +72,7 @@ class DrawnOnce(Posterior):
         bound = single_draw(risk, ratio, count.trials, delta)
         without = kl_inverse(risk, confidence_term(count.trials, delta) / count.trials)
         parts = (
-            Part("errors of the drawn network", risk),
+            Part("errors of the sampled network", risk),
             Part("confidence (delta)", without - risk),
             Part("log density ratio of posterior and prior", bound - without),
         )
@@ -94,12 +94,12 @@ class DrawnOnce(Posterior):
 
     def tell(self, record: Record) -> Tale:
         ratio = record.derivation.detail(LogRatio).log_ratio
-        meaning = "nats: how much likelier the drawn weights are under the posterior than under the prior"
+        meaning = "nats: log density ratio of posterior to prior at the sampled weights"
         return Tale(
-            seen=f"error rate of the drawn network on the {record.n_certify:,} certifying examples",
-            counted=f"{record.counts[DRAWN]:,} wrong",
+            seen=f"error rate of the sampled network on the {record.n_certify:,} certification examples",
+            counted=f"{record.counts[DRAWN]:,} errors",
             lines=(Line("log ratio", nats(ratio), meaning),),
-            used="of the posterior that was drawn from; the bound uses the log ratio of the draw",
+            used="of the posterior; the bound uses the log ratio of the sampled weights",
         )
 
 
@@ -108,7 +108,7 @@ class SingleDraw(RandomLayers, DrawnOnce):
     """One draw from a posterior that was trained here."""
 
     name = "single-draw"
-    summary = "one network drawn from a posterior and kept (disintegrated PAC-Bayes)"
+    summary = "one network sampled once from a posterior (disintegrated PAC-Bayes)"
 
 
 def _drawn(frozen: Frozen) -> nn.Module:

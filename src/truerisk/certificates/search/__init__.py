@@ -86,11 +86,11 @@ class Search:
 
     @property
     def sentence(self) -> str:
-        """What was looked at, and what it costs."""
+        """Which rows were used, and that this uses no delta."""
         least = Prior(self.predictions[0].prior).fraction
         return (
-            f"Looked at {self.rows:,} rows that no certificate with seed {self.seed} and a split of at least {least:g} "
-            "certifies on; nothing to pay: leave --tried at 1."
+            f"Used {self.rows:,} rows that do not certify with seed {self.seed} and a split of at least {least:g}. "
+            "This uses no delta; leave --tried at 1."
         )
 
     def record(self) -> dict[str, Any]:
@@ -100,8 +100,8 @@ class Search:
     def __str__(self) -> str:
         best, floor = self.winner, best_split(self.predictions).floor
         return (
-            f"{self.sentence}\n{best.model} with learning rate {best.lr:g}: {best.errors:,} of {best.n:,} validating "
-            f"rows wrong; {self.prior}: predicted floor {words.bound(floor)}\n{self.command}"
+            f"{self.sentence}\n{best.model} with learning rate {best.lr:g}: {best.errors:,} errors on {best.n:,} "
+            f"validation rows; {self.prior}: predicted baseline {words.bound(floor)}\n{self.command}"
         )
 
 
@@ -119,16 +119,16 @@ def search(
     data_dir: str | Path | None = None,
     work: str | Path | None = None,
 ) -> Search:
-    """A good network, learning rate and split for a certificate, found on rows that never certify.
+    """A good network, learning rate, and split for a certificate, found without its certification rows.
 
     ``models`` is one network or a list of them, each as ``truerisk.certify`` takes it; ``data``, ``delta``, ``seed``,
     ``epochs``, ``trust_factory``, ``device`` and ``work`` are as there. Every network is trained with every learning
     rate of ``lrs`` (default: its usual one times 0.3, 1 and 3), many of them for a part of the epochs only; the fewest
     errors on rows that did not train win. Then a learning curve of the winner predicts which of the splits ``priors``
-    has the smallest floor.
+    has the smallest hold-out baseline.
 
-    Only rows that none of these splits certifies on are looked at, so a certificate with the same ``seed`` and one of
-    ``priors`` (or a larger split) owes nothing for the comparison. One with another seed or a smaller split does.
+    Only rows that none of these splits certifies on are used, so a certificate with the same ``seed`` and one of
+    ``priors`` (or a larger split) keeps all of its delta. One with another seed or a smaller split does.
 
     >>> found = search(["mlp:4", "mlp:16"], "digits", lrs=[1e-3, 1e-2], epochs=2)
     >>> found.model, found.lr, len(found.candidates)
@@ -144,7 +144,7 @@ def search(
         for entrant in _entrants(arch, loaded, splits[0], seed, lrs, given)
     ]
     if not entrants:
-        raise TrueriskError("there is nothing to compare: give at least one model and one learning rate.")
+        raise TrueriskError("there is nothing to compare; give at least one model and one learning rate.")
     rows = free_rows(entrants[0].settings, splits, len(loaded))
     with training_on(device), limited(max(entrant.settings.threads for entrant in entrants)):
         winner, results, curve = compete(entrants, Field.of(loaded, rows, Path(work) if work else None))
@@ -167,13 +167,13 @@ def search(
 def _splits(texts: Sequence[str]) -> list[Prior]:
     """The splits without repeats, smallest first."""
     if not texts:
-        raise TrueriskError("there is no split to choose from: give at least one, as in --prior split:0.5.")
+        raise TrueriskError("there is no split to choose from; give at least one, such as --prior split:0.5.")
     priors = [Prior.parse(text) for text in dict.fromkeys(texts)]
     free = [prior for prior in priors if prior.data_free]
     if free:
         raise TrueriskError(
-            f"with the data-free prior {free[0]} every row certifies, so that none may be looked at for nothing; give "
-            "--prior split:FRACTION, or compare certificates and pay with --tried."
+            f"with the data-free prior {free[0]} every row certifies, so no row is left to search on; give --prior "
+            "split:FRACTION, or compare certificates with --tried."
         )
     return sorted(priors, key=lambda prior: prior.fraction)
 
@@ -186,7 +186,7 @@ def _architectures(models: object, data: Data, trust_factory: bool) -> list[Arch
     names = [arch.name for arch in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise TrueriskError(f"two of the models are called {twice}; give each a name of its own.")
+        raise TrueriskError(f"two of the models are called {twice}; rename one of them.")
     return found
 
 

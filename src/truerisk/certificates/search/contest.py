@@ -53,8 +53,8 @@ class Field:
         validating = round(VALIDATE * len(rows))
         if validating < LEAST:
             raise TrueriskError(
-                f"only {len(rows)} rows may be looked at, and the {validating} of them that would validate are too few "
-                f"(at least {LEAST}); give more data, or a larger smallest split."
+                f"only {validating} of {len(rows)} usable rows are for validation, but at least {LEAST} are needed; "
+                "give more data, or a larger smallest split."
             )
         cut, order = len(rows) - validating, np.arange(len(rows))
         return cls(data.take(rows), order[:cut], order[cut:], work)
@@ -130,12 +130,14 @@ def compete(entrants: Sequence[Entrant], field: Field) -> tuple[int, list[tuple[
 
         def errors(i: int, share: float = 1.0, part: float = 1.0, where: Field = field) -> int:
             wrong = where.errors(entrants[i], share, part)
-            advance(round(100 * share * part), f"{entrants[i].arch.name}: {wrong} of {len(where.validate)} wrong")
+            advance(round(100 * share * part), f"{entrants[i].arch.name}: {wrong} errors on {len(where.validate)} rows")
             return wrong
 
         winner, results = halve(len(entrants), errors)
         if results[winner][1] == len(field.validate):
-            raise TrueriskError("no candidate got a single validating row right; give smaller learning rates (--lr).")
+            raise TrueriskError(
+                "no candidate classified any validation row correctly; give smaller learning rates (--lr)."
+            )
         sizes, other = [(round(part * len(field.train)), part) for part in PARTS], field.turned()
         points = [Point(size, errors(winner, part=part, where=other)) for size, part in sizes]
     return winner, results, fit_curve(points, len(field.validate))

@@ -51,7 +51,7 @@ def cut(rows: np.ndarray, steps: int) -> list[np.ndarray]:
         rows, last = rows[: len(rows) // 2], rows[len(rows) // 2 :]
         parts.insert(0, last)
     if len(rows) < LEAST:
-        raise TrueriskError(f"the first of {steps} parts has {len(rows)} examples; ask for fewer steps.")
+        raise TrueriskError(f"steps is {steps}, so the first part has only {len(rows)} examples; give fewer --steps.")
     return [rows, *parts]
 
 

@@ -24,30 +24,32 @@ from truerisk.seeds import derive
 if TYPE_CHECKING:
     from truerisk.certificates.frozen import Frozen
 
-LEAST = 10  # unlabelled inputs
+LEAST = 10  # unlabeled inputs
 PIECE = 100  # inputs answered at a time by a stochastic surrogate
 
 
 def with_target(evidence: Evidence, trainer: Trainer, target: str, inputs: str) -> Evidence:
     """The surrogate's evidence together with the given network and the inputs on which the two are compared."""
     if trainer.arch.given is None or trainer.unlabelled is None:
-        raise TrueriskError("a network that came trained and inputs that it never saw are needed: give --unlabelled.")
+        raise TrueriskError(
+            "disagreement needs a trained network and inputs that it never saw; give --weights and --unlabeled."
+        )
     return evidence.having({target: trainer.arch.given}, arrays={inputs: {"X": torch.from_numpy(trainer.unlabelled)}})
 
 
 def settle_inputs(X: np.ndarray, data: Data, draws: Draws) -> Draws:
-    """What is said about equal rows, refused where the inputs can't be fresh draws of what ``data`` is drawn from."""
+    """What is said about equal rows, refused where the inputs cannot be fresh draws of what ``data`` is drawn from."""
     _refuse_shape(X, data)
-    return draws.between(X, data.X, UNLABELLED, "the labelled data")
+    return draws.between(X, data.X, UNLABELLED, "the labeled data")
 
 
 def checked_inputs(stored: Mapping[str, Tensor], data: Data, settings: Settings) -> np.ndarray:
-    """The unlabelled inputs of a certificate; all equal rows must be among those that its settings speak of.
+    """The unlabeled inputs of a certificate; all equal rows must be among those that its settings speak of.
 
     Nothing else stands between an input that is listed twice and a smaller bound.
     """
     if stored.keys() != {"X"} or stored["X"].dtype != torch.float32:
-        raise VerificationError("the file of unlabelled inputs must hold one array of float32 inputs.")
+        raise VerificationError("the file of unlabeled inputs must hold one float32 array; certify again.")
     X = np.asarray(stored["X"].numpy())
     _refuse_shape(X, data)
     within, across = equal_rows(X, data.X)
@@ -56,8 +58,8 @@ def checked_inputs(stored: Mapping[str, Tensor], data: Data, settings: Settings)
         raise TrueriskError(unexplained(repeats, len(X)))
     if repeats != settings.repeats:
         raise TrueriskError(
-            f"{repeats:,} unlabelled inputs equal another row, but the settings speak of {settings.repeats:,}; certify "
-            "these inputs again."
+            f"{repeats:,} unlabeled inputs equal another row, but the settings mention {settings.repeats:,}; certify "
+            "again."
         )
     return X
 
@@ -65,8 +67,8 @@ def checked_inputs(stored: Mapping[str, Tensor], data: Data, settings: Settings)
 def _refuse_shape(X: np.ndarray, data: Data) -> None:
     if X.dtype != np.float32 or X.shape[1:] != data.X.shape[1:] or len(X) < LEAST or not np.isfinite(X).all():
         raise TrueriskError(
-            f"the unlabelled inputs have shape {X.shape}; {LEAST} or more finite inputs of shape {data.input_shape}, "
-            "those of the data, are needed."
+            f"the unlabeled inputs have shape {X.shape}; give at least {LEAST} finite inputs of shape "
+            f"{data.input_shape}, as in the data."
         )
 
 

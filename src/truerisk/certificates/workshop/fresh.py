@@ -20,13 +20,15 @@ def leave_out(
     """The rows of ``data`` that may certify a trained network, what is said about equal ones, and what trained it.
 
     ``trained_on`` is None, the indices of rows of ``data`` that the network was trained on (an array, or
-    a .npy, .txt or .json file): these are left out; or another data set: then a draw that is in both is an error.
+    a .npy, .txt or .json file): these are left out; or another dataset: then a draw that is in both is an error.
     """
     rows, used = np.arange(len(data)), np.empty(0, dtype=np.int64)
     numbers = _indices(trained_on)
     if numbers is not None:
         if numbers.size and (numbers.min() < 0 or numbers.max() >= len(data)):
-            raise TrueriskError(f"an index in trained-on lies outside 0 to {len(data) - 1}, the rows of {data.name}.")
+            raise TrueriskError(
+                f"a row number in trained_on is not between 0 and {len(data) - 1}; give row numbers of {data.name}."
+            )
         used = np.unique(numbers)
     parts = Split(prior=used.astype(np.int64), certify=np.setdiff1d(rows, used).astype(np.int64))
     trained = None if trained_on is None or numbers is not None else load(trained_on, data_dir)
@@ -41,7 +43,7 @@ def leave_out(
             )
         draws = draws.between(data.X, seen, FRESH, what)
     if len(parts.certify) < 10:
-        raise TrueriskError(f"only {len(parts.certify)} fresh examples are left; at least 10 are needed.")
+        raise TrueriskError(f"only {len(parts.certify)} fresh examples are left; give at least 10.")
     check_partition(parts, len(data))
     return parts, draws, trained
 
@@ -59,7 +61,7 @@ def _indices(trained_on: object) -> np.ndarray | None:
 
 def _read_indices(path: Path) -> np.ndarray:
     if not path.is_file():
-        raise TrueriskError(f"the index file {path} does not exist.")
+        raise TrueriskError(f"the index file {path} does not exist; check the path.")
     try:
         if path.suffix == ".npy":
             array = np.load(path, allow_pickle=False)
@@ -68,9 +70,9 @@ def _read_indices(path: Path) -> np.ndarray:
         else:
             array = np.asarray([int(word) for word in path.read_text().split()], dtype=np.int64)
     except (ValueError, EOFError, UnicodeDecodeError) as error:
-        raise TrueriskError(f"{path} holds no list of whole numbers ({error}).") from error
+        raise TrueriskError(f"{path} is not a list of integers ({error}); give the training rows.") from error
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise TrueriskError(f"{path} holds no list of whole numbers, one for each row that was trained on.")
+        raise TrueriskError(f"{path} is not a list of integers; give one for each training row.")
     return array

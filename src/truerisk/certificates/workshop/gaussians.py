@@ -31,9 +31,9 @@ def around_weights(trainer: Trainer, parts: Split, layers: int, warmup: float) -
     """The same with the given weights as the means of the posterior, which no training moves."""
     prior, given = make_prior(trainer, parts), trainer.arch.given
     if given is None:
-        raise TrueriskError("there are no weights to put a posterior around: give --weights.")
+        raise TrueriskError("there are no weights to put a posterior around; give --weights.")
     means = {name: p.detach() for name, p in trainable(given).items()}
-    # Widths that suit the means are a good place to train from; those that count are chosen after training.
+    # Prior scales that suit the means are a good place to train from; those that count are chosen after training.
     near = with_layer_scales(prior, best_layer_scales(_around(prior, means), prior, layers)) if layers else prior
     start = _around(near, means)
     posterior = trainer.trained_from(start, near, parts.certify, "around", start.mean, warmup, means=False)
@@ -72,17 +72,18 @@ def prior_again(trainer: Trainer, held: Evidence, retrain: bool) -> Evidence:
 
 
 def refuse_learnt(arch: Architecture) -> None:
-    """All that was learnt must be among what the prior draws: a new network of the kind has the rest as well."""
+    """All that was learned must be among what the prior draws: a new network of the kind has the rest as well."""
     given, new = arch.given, arch.build(0)
     if given is None or trainable(given).keys() != trainable(new).keys():
-        raise TrueriskError("the trained network has other trainable parameters than a newly built one of its kind.")
+        raise TrueriskError(
+            "the trained network and a newly built one differ in trainable parameters; unfreeze all of them."
+        )
     fixed, mine = _fixed(given), _fixed(new)
     learnt = [name for name, value in fixed.items() if name not in mine or not identical(value, mine[name])]
     if learnt:
         raise TrueriskError(
-            f"the trained network keeps numbers that no prior pays for ({', '.join(learnt[:5])}); fold batch norm into "
-            "the layers before it (truerisk.fold_batch_norm) and unfreeze all parameters, or give --unlabelled or "
-            "--fresh data."
+            f"the trained network has learned numbers outside the prior ({', '.join(learnt[:5])}); unfreeze all "
+            "parameters and use truerisk.fold_batch_norm, or give --unlabeled or --fresh."
         )
 
 

@@ -1,4 +1,4 @@
-"""What the user hands over, loaded and checked: data, a network, unlabelled inputs."""
+"""What the user hands over, loaded and checked: data, a network, unlabeled inputs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _own_errors(arch: Architecture, data: Data, trained: Data) -> tuple[int, int
 
 
 def _labelled(request: Request) -> Material:
-    """Data to train and certify on, and perhaps a network that was trained on it."""
+    """Data to train and certify on, and perhaps a network already trained on it."""
     data = load("digits" if request.data is None else request.data, request.data_dir)
     shape, trust = data.input_shape, request.trust_factory
     arch = architecture(request.model, shape, data.classes, trust_factory=trust, few_weights=request.few_weights)
@@ -74,7 +74,7 @@ def _labelled(request: Request) -> Material:
     trained = request.brings_weights or silently
     if trained:
         if request.weights is None and arch.kind != MODULE:
-            raise TrueriskError("unlabelled inputs are for a network that is already trained: give --weights FILE too.")
+            raise TrueriskError("unlabeled inputs are for an already trained network; give --weights too.")
         arch = replace(arch, given=check_network(_trained_module(arch, request.weights), data.X, data.classes))
     inputs = None if request.unlabelled is None else load_inputs(request.unlabelled, request.data_dir)[0]
     draws = request.draws if inputs is None else settle_inputs(inputs, data, request.draws)
@@ -87,7 +87,7 @@ def _threads(request: Request, arch: Architecture, data: Data) -> int:
 
 def _trained_module(arch: Architecture, weights: object) -> nn.Module:
     if weights is None and arch.kind == BUILTIN:
-        raise TrueriskError("a built-in network has no trained weights of its own: give --weights FILE.")
+        raise TrueriskError("a built-in network has no trained weights of its own; give --weights.")
     module = arch.template()
     if weights is not None:
         load_weights(module, cast("Weights", weights))

@@ -81,14 +81,16 @@ def stored(rows: np.ndarray, rounds: np.ndarray) -> dict[str, Tensor]:
 
 
 def checked_picks(arrays: Mapping[str, Tensor], certify: np.ndarray, batch: int, most: int) -> tuple[np.ndarray, int]:
-    """The stored picks, different certifying rows in rounds that follow one another and are not too large; the last."""
+    """The picks, distinct certification rows in rounds that follow one another and are not too large; the last."""
     sound = arrays.keys() == {"rows", "rounds"} and all(t.ndim == 1 and t.dtype == torch.int64 for t in arrays.values())
     if sound:
         rows, rounds = arrays["rows"].numpy(), arrays["rounds"].numpy()
         sound = len(rows) == len(rounds) == len(np.unique(rows)) and bool(np.isin(rows, certify).all())
         sound = sound and _follow(rounds, batch, most)
     if not sound:
-        raise VerificationError("picks.safetensors must hold different certifying rows and the round of each.")
+        raise VerificationError(
+            "picks.safetensors must hold distinct certification rows and the round of each; certify again."
+        )
     return rows, int(rounds[-1]) if len(rounds) else 0
 
 

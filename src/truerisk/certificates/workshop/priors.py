@@ -41,10 +41,10 @@ def prior_around(centre: nn.Module, settings: Settings, examples: Data | None) -
 
 
 def freeze_all_but_last(module: nn.Module) -> None:
-    """Leave only the last linear layer to chance: the layers before it are features, fixed before certifying."""
+    """Leave only the last linear layer to chance: the layers before it are features, fixed before certification."""
     linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
     if not linear:
-        raise TrueriskError("the network has no linear layer, so --random last does not apply; use --random all.")
+        raise TrueriskError("the network has no linear layer, so --random last does not apply; give --random all.")
     module.requires_grad_(False)
     linear[-1].requires_grad_(True)
 

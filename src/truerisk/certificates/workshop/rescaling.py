@@ -20,11 +20,14 @@ from truerisk.errors import TrueriskError, VerificationError
 from truerisk.pacbayes import Gaussian, in_float32, kls, rescale_and_tune, tighten
 from truerisk.symmetry import Symmetry, find_symmetry
 
-BEST, TOGETHER = "best", "with a tuned prior"  # names in the file: for the KL; for the comparison with a tuned width
+BEST, TOGETHER = (
+    "best",
+    "with a tuned prior",
+)  # names in the file: for the KL; for the comparison with a tuned prior scale
 
 
 def followed(gaussian: Gaussian, input_shape: Sequence[int]) -> Symmetry | None:
-    """The rescalings of this network, or None for one that can't be followed."""
+    """The rescalings of this network, or None for one that cannot be traced."""
     try:
         return find_symmetry(gaussian.module, torch.zeros(1, *input_shape))
     except TrueriskError:
@@ -70,15 +73,15 @@ def rescaled_kl(
         return RescaledKL(kl, kl)
     symmetry, stored = followed(prior, input_shape), _checked(log_scales)
     if symmetry is None:
-        raise VerificationError("log_scales.safetensors is there, but this network can't be followed.")
+        raise VerificationError("log_scales.safetensors exists, but this network cannot be traced; certify again.")
     trained = symmetry.rescale(posterior, stored[BEST])
     original, tuned, _, both = kls(trained, prior, symmetry, stored[BEST], stored[TOGETHER])
     if not all(map(math.isfinite, (original, tuned, both))):
-        raise VerificationError("log_scales.safetensors leads to no posterior that has a KL.")
+        raise VerificationError("log_scales.safetensors gives a posterior without a finite KL; certify again.")
     return RescaledKL(kl, original, tuned, both, symmetry.dim)
 
 
 def _checked(log_scales: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     if log_scales.keys() != {BEST, TOGETHER} or any(t.dtype != torch.float64 for t in log_scales.values()):
-        raise VerificationError("log_scales.safetensors must hold two vectors of float64 numbers.")
+        raise VerificationError("log_scales.safetensors must hold two float64 vectors; certify again.")
     return log_scales

@@ -22,10 +22,10 @@ def stored(indices: list[int]) -> dict[str, Tensor]:
 
 
 def scaled_prior(evidence: Evidence, layers: int) -> Gaussian:
-    """The prior with the widths that were chosen for so many groups of layers; 0 leaves it as it is."""
+    """The prior with the scales that were chosen for so many groups of layers; 0 leaves it as it is."""
     if not layers:
         return evidence.prior
     index = evidence.arrays[ARRAY].get("index")
     if index is None or index.dtype != torch.int64 or tuple(index.shape) != (layers,):
-        raise VerificationError(f"{ARRAY}.safetensors must hold {layers} whole numbers.")
+        raise VerificationError(f"{ARRAY}.safetensors must hold {layers} integers; certify again.")
     return with_layer_scales(evidence.prior, index.tolist())

@@ -49,8 +49,7 @@ class Trainer:
         module = self.arch.build(derive(self.settings.seed, "init"))
         if precision(module) != torch.float32:
             raise TrueriskError(
-                f"the network is in {precision(module)}, but training is in float32; build it in float32 (what is "
-                "certified is computed in float64 all the same)."
+                f"the network is in {precision(module)}, but training is in float32; build the network in float32."
             )
         check_network(module, self.data.X, self.data.classes)
         return module
@@ -66,9 +65,9 @@ class Trainer:
         return self.network("floor", floor_split(self.settings, len(self.data))[0])
 
     def given(self, parts: Split) -> nn.Module:
-        """The network that came trained, as it is; it must run on the rows that certify it."""
+        """The already trained network, as it is; it must run on the rows that certify it."""
         if self.arch.given is None:
-            raise TrueriskError("a built-in network has no trained weights of its own: give --weights FILE.")
+            raise TrueriskError("a built-in network has no trained weights of its own; give --weights.")
         return check_network(self.arch.given, self.data.X[parts.certify], self.data.classes)
 
     def continued(self, module: nn.Module, name: str, rows: np.ndarray, role: str = "update") -> nn.Module:
@@ -81,7 +80,13 @@ class Trainer:
         if self.own_fit is None:
             plan = self.settings.plans[role]
             checkpoint = self._checkpoint(role, name, module.state_dict(), rows)
-            fit(module, examples, plan, label=f"training the {name} network", checkpoint=checkpoint)
+            fit(
+                module,
+                examples,
+                plan,
+                label=f"training the {'baseline' if name == 'floor' else name} network",
+                checkpoint=checkpoint,
+            )
         else:
             module = self._fit_by_user(module, examples)
         return check_network(module, self.data.X, self.data.classes)
@@ -94,13 +99,15 @@ class Trainer:
         trained = module if result is None else result
         if not isinstance(trained, nn.Module):
             raise TrueriskError(
-                f"fit returned a {type(trained).__name__}; it must return the trained module, or None if it "
-                "trained the module it was given in place."
+                f"fit returned a {type(trained).__name__}, but must return a module; return the trained one, or None "
+                "if fit trained it in place."
             )
         fresh = self.fresh()
         shapes = [{k: v.shape for k, v in m.state_dict().items()} for m in (trained, fresh)]
         if shapes[0] != shapes[1]:
-            raise TrueriskError("fit returned a network of another architecture than the one it was given.")
+            raise TrueriskError(
+                "fit returned a network with another architecture; return the module that fit was given."
+            )
         for name, parameter in trained.named_parameters():  # what fit froze on its way is not fixed for that
             parameter.requires_grad_(fresh.get_parameter(name).requires_grad)
         return trained

@@ -20,19 +20,20 @@ from truerisk.cli.options import Json, Quiet
 if TYPE_CHECKING:
     from truerisk.certificates.schema import Flag
 
-NAMES = {"predictor": "--for"}  # flags that are not called like their field
-Out = Annotated[Path, typer.Option(help="Folder for certificate.json, weights and report.html.")]
-WRITTEN = {"out": (Out, Path("truerisk-out")), "json": (Json, False), "quiet": (Quiet, False)}  # beside what is read
+NAMES = {"predictor": "--for", "unlabelled": "--unlabeled"}  # flags that are not called like their field
+FORMER = {"--unlabelled": "--unlabeled"}  # spellings that still work
+Out = Annotated[Path, typer.Option(help="Folder for certificate.json, weights, and report.html.")]
+WRITTEN = {"out": (Out, Path("truerisk-out")), "json": (Json, False), "quiet": (Quiet, False)}  # next to what is read
 
 
 def certify() -> None:
-    """Certify how wrong a network can be on data it has never seen.
+    """Certify an upper bound on the error rate of a network on unseen data.
 
     Examples: truerisk certify
     | truerisk certify --data mnist --prior init
     | truerisk certify --method all --for deterministic
     | truerisk certify --model net.py:build --weights w.safetensors --fresh test.npz
-    | truerisk certify --model net.py:build --weights w.safetensors --data train.npz --unlabelled new.npy
+    | truerisk certify --model net.py:build --weights w.safetensors --data train.npz --unlabeled new.npy
     """
 
 
@@ -47,7 +48,11 @@ class CertifyCommand(TyperCommand):
 
 
 class _WholeCommand(TyperCommand):
-    """Its help ends with the list of methods."""
+    """Its help ends with the list of methods; former spellings of flags are read, but not listed."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = (word.partition("=") for word in args)
+        return super().parse_args(ctx, [FORMER.get(name, name) + equals + value for name, equals, value in words])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         from truerisk.certificates.methods import METHODS
@@ -55,7 +60,7 @@ class _WholeCommand(TyperCommand):
         rows = [(name, f"{method.summary} [{method.predictor}]") for name, method in METHODS.items()]
         with formatter.section("Methods"):
             formatter.write_dl(
-                [("all", "every method that applies, each with its part of delta; the best is kept"), *rows]
+                [("all", "every applicable method, each with an equal share of delta; keeps the best"), *rows]
             )
 
 

@@ -11,32 +11,38 @@ from truerisk.cli.options import DataDir, Device, Epochs, Json, Quiet, TrustFact
 
 
 def search(
-    data: Annotated[str | None, typer.Option(help="As for certify: a name or a path.", show_default="digits")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Dataset name or path, as for certify.", show_default="digits")
+    ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="A network, as for certify; once for each.", show_default="convnet or mlp, by input"),
+        typer.Option(
+            help="Network, as for certify; repeat the option to compare.", show_default="convnet or mlp, by input"
+        ),
     ] = None,
     lr: Annotated[
         list[float] | None,
-        typer.Option(help="A peak learning rate; once for each.", show_default="the usual one times 0.3, 1 and 3"),
+        typer.Option(
+            help="Peak learning rate; repeat the option to compare.", show_default="the usual one times 0.3, 1, and 3"
+        ),
     ] = None,
     prior: Annotated[
         list[str] | None,
-        typer.Option(help="split:FRACTION; once for each.", show_default="split:0.5, split:0.8 and split:0.9"),
+        typer.Option(help="Prior split:FRACTION; repeat to compare.", show_default="split:0.5, split:0.8, split:0.9"),
     ] = None,
-    delta: Annotated[float, typer.Option(help="Of the certificate to come.")] = 0.05,
-    seed: Annotated[int, typer.Option(help="Of the certificate to come: its certifying rows are not looked at.")] = 0,
+    delta: Annotated[float, typer.Option(help="Delta of the planned certificate.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Seed of the planned certificate; fixes its certification rows.")] = 0,
     epochs: Epochs = None,
     device: Device = "cpu",
     trust_factory: TrustFactory = False,
-    work: Annotated[Path, typer.Option(help="Folder for checkpoints, which are removed at the end.")] = Path(
+    work: Annotated[Path, typer.Option(help="Folder for checkpoints; they are removed at the end.")] = Path(
         "truerisk-search"
     ),
     data_dir: DataDir = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find a network, a learning rate and a split for a certificate, on rows that never certify.
+    """Choose a network, a learning rate, and a split without using any certification example.
 
     Examples: truerisk search --data mnist --model mlp --model convnet
     | truerisk search --model net.py:build --lr 0.001 --lr 0.01 --prior split:0.8

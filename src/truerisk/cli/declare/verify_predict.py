@@ -12,20 +12,24 @@ from truerisk.cli.options import DataDir, Folder, Json, Model, Quiet
 
 def verify(
     folder: Folder,
-    data: Annotated[str | None, typer.Option(help="The certified data, if it is your own.", show_default=False)] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Certified data; needed if it is your own.", show_default=False)
+    ] = None,
     model: Model = None,
     retrain: Annotated[
-        bool, typer.Option("--retrain", help="Train again what was trained before it certified.")
+        bool, typer.Option("--retrain", help="Retrain everything that was trained before certification.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of verify's own draws.", show_default="a secret one")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of verify's own random draws.", show_default="a secret one")
+    ] = None,
     data_dir: DataDir = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Derive a bound from a certificate's files, and compare what the certificate claims with it.
+    """Re-derive the bound from a certificate's files, and compare it with what the certificate claims.
 
-    Exit code 0: confirmed. 1: contradicted, or not repeated here (training again gave other weights).
-    The bound to rely on is the one that verify prints. Example: truerisk verify truerisk-out
+    Exit code 0: confirmed. 1: contradicted, or not reproduced here (retraining gave other weights).
+    Rely on the bound that verify prints. Example: truerisk verify truerisk-out
     """
     from truerisk.cli import commands
 
@@ -34,14 +38,14 @@ def verify(
 
 def predict(
     folder: Folder,
-    data: Annotated[str, typer.Option(help="Inputs: a name, a folder, .npz (X) or .npy.", show_default=False)],
+    data: Annotated[str, typer.Option(help="Inputs: a dataset name, a folder, .npz (X), or .npy.", show_default=False)],
     model: Model = None,
-    out: Annotated[Path | None, typer.Option(help="Write the labels here, one a line.", show_default=False)] = None,
-    seed: Annotated[int, typer.Option(help="Seed of a stochastic predictor's draws.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="File for the labels, one per line.", show_default=False)] = None,
+    seed: Annotated[int, typer.Option(help="Seed for sampling the weights of a stochastic predictor.")] = 0,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Predictions of exactly the predictor that was certified, one label a line.
+    """Predict with exactly the certified predictor, and print one label per line.
 
     Example: truerisk predict truerisk-out --data mnist:test --out labels.txt
     """

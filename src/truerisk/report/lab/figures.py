@@ -80,7 +80,7 @@ def _columns(panels: int, width: int) -> int:
 
 
 def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, ink: str, paper: str, font: int) -> Panel:
-    labels = drawn.orders[Y] if Y in drawn.orders else ["100 %", *map(words, y_domain(figure, drawn))]
+    labels = drawn.orders[Y] if Y in drawn.orders else ["100%", *map(words, y_domain(figure, drawn))]
     names = min(220.0, LETTER * font * max(map(len, labels))) + 14
     names += 2 * LETTER * font if figure.facet else 0  # the last label of an x axis sticks out
     across = (width - 2 * PADDING - (columns - 1) * GAP) / columns - names

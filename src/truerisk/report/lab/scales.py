@@ -21,7 +21,7 @@ _NUMBER = (
     "datum.value == 0 || (abs(datum.value) >= 1e-4 && abs(datum.value) < 1e7)"
     " ? format(datum.value, ',.10~r') : format(datum.value, '.3~e')"
 )
-_PERCENT = "format(100 * datum.value, ',.10~r') + ' %'"
+_PERCENT = "format(100 * datum.value, ',.10~r') + '%'"
 
 
 def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ const number = (value, percent) => {
     if (Number.isInteger(v) || (size >= 1e4 && size < 1e9)) return Math.round(v).toLocaleString("en");
     return size < 1e-4 || size >= 1e9 ? v.toExponential(3) : String(Number(v.toPrecision(4)));
   };
-  return percent ? `${text(100 * value)} %` : text(value);
+  return percent ? `${text(100 * value)}%` : text(value);
 };
 const cell = (column, value) => typeof value === "number" ? number(value, column.percent) : String(value ?? "–");
 // A bound comes with its text, because it must not be rounded down.
