@@ -13,6 +13,7 @@ import truerisk
 from truerisk.certificates.checking.reading import record_of
 from truerisk.certificates.counts import RescaledKL
 from truerisk.certificates.methods import METHODS
+from truerisk.certificates.methods.base import DETERMINISTIC
 from truerisk.certificates.story import tell
 from truerisk.data import Data, load
 from truerisk.nets import mlp
@@ -63,6 +64,16 @@ def test_whose_error_rate_and_on_how_many_examples(record):
     )
     assert shown
     assert shown[1].lower() == text.lower()
+
+
+def test_a_short_headline_and_a_sentence_that_is_complete_alone(record):
+    """How the predictor samples follows in a second sentence, which terminal and page show as a subtitle."""
+    story = tell(record)
+    assert f"{story.headline} {story.subtitle}".rstrip() == record.sentence
+    assert len(story.headline.split()) <= 14
+    assert bool(story.subtitle) == (record.settings.method.predictor != DETERMINISTIC)
+    older = replace(record, sentence="With 95 % confidence, as it was once said.")
+    assert (tell(older).headline, tell(older).subtitle) == (older.sentence, "")
 
 
 def test_the_count_behind_it(record):

@@ -31,7 +31,7 @@ def claims(name: str, **changes: Any) -> dict[str, Any]:
         "settings": kept["settings"] | settings,
         "floor": 0.0512884547306824,
         "floor_detail": kept["floor_detail"] | floor,
-        "assumptions": ["The 900 certifying examples are independent draws.", "No examples are near copies."],
+        "assumptions": ["The 900 certification examples are independent draws.", "No examples are near copies."],
         "warnings": [],
         **changes,
     }
@@ -58,14 +58,14 @@ def pac_bayes() -> dict[str, Any]:
             {"part": "KL(posterior, prior)", "value": 0.0005383617375968042},
         ],
         ledger=[
-            {"event": "PAC-Bayes-kl inequality: the certifying examples are misleading", "delta": 0.0028125},
+            {"event": "PAC-Bayes-kl inequality: the certification examples are unrepresentative", "delta": 0.0028125},
             {"event": "Monte Carlo: the drawn networks erred less often", "delta": 0.0003125},
-            {"event": "the same for 15 other configurations", "delta": 0.046875},
+            {"event": "15 other configurations that you may have tried on this data", "delta": 0.046875},
         ],
         other_forms={"McAllester": 0.11497392075276315, "quadratic": 0.08303428349032146, "Thiemann": 1.0},
         warnings=["The certificate was made for a test."],
-        sentence="With 95% confidence, this network, with its weights drawn anew for each prediction, is wrong on at "
-        "most 7.7% of unseen examples.",
+        sentence="With 95% confidence, this network errs on at most 7.7% of unseen examples. Weights are resampled for "
+        "each prediction.",
     )
 
 
@@ -78,7 +78,7 @@ def compared() -> dict[str, Any]:
 @pytest.fixture
 def chain() -> dict[str, Any]:
     """A page with a table of five columns."""
-    return claims("recursive", sentence="With 95% confidence, this network is wrong on at most 94.9%.")
+    return claims("recursive", sentence="With 95% confidence, this network errs on at most 94.9% of unseen examples.")
 
 
 @pytest.fixture
@@ -95,9 +95,9 @@ def hold_out() -> dict[str, Any]:
         ],
         ledger=[
             {"event": "Clopper-Pearson: the tested examples are misleading", "delta": 0.003125},
-            {"event": "the same for 15 other configurations", "delta": 0.046875},
+            {"event": "15 other configurations that you may have tried on this data", "delta": 0.046875},
         ],
-        sentence="With 95% confidence, this network is wrong on at most 5.8% of unseen examples.",
+        sentence="With 95% confidence, this network errs on at most 5.8% of unseen examples.",
     )
 
 
