@@ -37,7 +37,7 @@ ROOMS = (
     "report/certificate.py",
     "report/figures.py",
 )
-TEMPLATES = ("lab_bar.html.j2",)
+TEMPLATES = ("certificate.html.j2", "lab_bar.html.j2")
 COMMANDS = ("certify", "verify", "predict", "search")
 
 BANNED = {

@@ -132,7 +132,7 @@ def test_the_stream_behind_a_kept_draw_is_pinned():
 @pytest.fixture(scope="module")
 def half(noise):
     """PAC-Bayes on random labels: its posterior has an error rate that draws can be lucky with."""
-    return truerisk.certify("mlp:8", noise, prior="split:0.5", epochs=2)
+    return truerisk.certify("mlp:8", noise, method="pac-bayes-kl", prior="split:0.5", epochs=2)
 
 
 def claiming(counts: Counts, errors: int) -> Counts:
@@ -200,7 +200,7 @@ def small(net: nn.Module, factor: float) -> nn.Module:
 
 def test_a_prior_that_differs_by_rounding_only(noise, memorizer, tmp_path):
     """9e-5 of what is zero: within any absolute tolerance, and the memorizer all the same."""
-    honest = truerisk.certify(MODEL, noise, prior="zero", epochs=1, options={"scales": "fixed"})
+    honest = truerisk.certify(MODEL, noise, method="pac-bayes-kl", prior="zero", epochs=1, options={"scales": "fixed"})
     settings, prior = settings_of(honest), honest.evidence.prior
     hidden = small(memorizer, 9e-5)
     std = {name: torch.full_like(value, 1e-9) for name, value in prior.std.items()}
@@ -235,8 +235,8 @@ def test_a_decoder_that_knows_the_answer(noise, memorizer, tmp_path):
 
 def test_another_processor_is_not_called_a_forger(tmp_path):
     """Certified with the vector instructions of this machine, verified without any: the last digits may differ."""
-    truerisk.certify("mlp:16", "digits", epochs=3).save(tmp_path / "split")
-    truerisk.certify("mlp:16", "digits", prior="init", epochs=2).save(tmp_path / "init")
+    truerisk.certify("mlp:16", "digits", method="pac-bayes-kl", epochs=3).save(tmp_path / "split")
+    truerisk.certify("mlp:16", "digits", method="pac-bayes-kl", prior="init", epochs=2).save(tmp_path / "init")
     truerisk.certify("mlp:16", "digits", method="hold-out", epochs=3).save(tmp_path / "hold")
     script = (
         "import sys, truerisk, torch\n"
@@ -439,7 +439,7 @@ def test_rescaling_factors_choose_no_subnetwork(half, noise, tmp_path):
 
 def test_the_bound_is_about_the_stored_posterior_and_the_prior_itself(noise):
     """KL(Q, P) of the files, with no log-scales in between; these tell what it was before."""
-    cert = truerisk.certify("mlp:8", noise, prior="zero", epochs=2)
+    cert = truerisk.certify("mlp:8", noise, method="pac-bayes-kl", prior="zero", epochs=2)
     q, p = cert.evidence.posterior, cert.evidence.prior
     assert cert.kl == q.kl(p) < cert.kl_unrescaled
     symmetry = truerisk.find_symmetry(p.module, torch.zeros(1, *noise.input_shape))
@@ -456,7 +456,9 @@ def test_the_order_of_tensors_in_a_file_decides_nothing(half, noise):
 
 def test_noise_that_underflows(noise, tmp_path):
     """A memorizing last layer of size 1e-26 with noise to match: squared in float32, that noise is 0."""
-    honest = truerisk.certify("mlp:400", noise, prior="zero", epochs=1, options={"random": "last"}, prior_std=1e-6)
+    honest = truerisk.certify(
+        "mlp:400", noise, method="pac-bayes-kl", prior="zero", epochs=1, options={"random": "last"}, prior_std=1e-6
+    )
     prior = honest.evidence.prior
     with torch.no_grad():
         hidden = prior.module[:-1](torch.from_numpy(noise.X)).double()

@@ -85,7 +85,7 @@ def fit_and_freeze(net: nn.Module, dataset: torch.utils.data.TensorDataset) -> N
 
 
 def test_what_a_training_function_froze_is_drawn_all_the_same(tmp_path):
-    cert = truerisk.certify(Shifted, "digits", fit=fit_and_freeze, epochs=1)
+    cert = truerisk.certify(Shifted, "digits", method="pac-bayes-kl", fit=fit_and_freeze, epochs=1)
     assert "layers.1.weight" in cert.evidence.posterior.mean
     cert.save(tmp_path)
     truerisk.verify(tmp_path, model=Shifted)
@@ -156,7 +156,7 @@ import torch, truerisk
 from truerisk.pacbayes import monte_carlo
 monte_carlo.TRIALS = 20_000
 torch.set_num_threads({threads})
-cert = truerisk.certify("mlp:32", "digits", epochs=1)
+cert = truerisk.certify("mlp:32", "digits", method="pac-bayes-kl", epochs=1)
 assert torch.get_num_threads() == {threads}
 print(cert.record["files"], repr(cert.risk_bound), repr(cert.kl), cert.record["counts"])
 """

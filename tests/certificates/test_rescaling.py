@@ -18,7 +18,7 @@ from truerisk.data import load
 
 @pytest.mark.parametrize("prior", ["zero", "init", "split:0.5"])
 def test_the_kl_is_rescaled(prior, tmp_path):
-    cert = truerisk.certify("mlp:16", "digits", prior=prior, epochs=3)
+    cert = truerisk.certify("mlp:16", "digits", method="pac-bayes-kl", prior=prior, epochs=3)
     chain = cert.record["rescaling"]
     assert cert.kl == chain["rescaled"] < cert.kl_unrescaled == chain["original"]
     assert chain["both"] <= min(chain["tuned_scale"], chain["rescaled"])
@@ -42,7 +42,7 @@ class Branching(nn.Module):
 
 
 def test_what_cannot_be_followed_is_not_rescaled(tmp_path):
-    cert = truerisk.certify(Branching, "digits", prior="init", epochs=2)
+    cert = truerisk.certify(Branching, "digits", method="pac-bayes-kl", prior="init", epochs=2)
     assert cert.kl == cert.kl_unrescaled
     assert cert.record["rescaling"] is None
     assert any("could not be traced" in line for line in cert.record["warnings"])
@@ -52,7 +52,9 @@ def test_what_cannot_be_followed_is_not_rescaled(tmp_path):
 
 
 def test_nothing_to_rescale():
-    cert = truerisk.certify(lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), "digits", prior="init", epochs=2)
+    cert = truerisk.certify(
+        lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), "digits", method="pac-bayes-kl", prior="init", epochs=2
+    )
     assert cert.record["rescaling"]["free_log_scales"] == 0
     assert cert.kl == cert.kl_unrescaled
 
@@ -63,7 +65,7 @@ def batch_norm():
 
 def test_batch_norm_means_are_held():
     """Learnt with a prior of its own: the running mean is a number that nobody draws, so it must not move."""
-    cert = truerisk.certify(batch_norm, "digits", prior="split:0.5", epochs=3)
+    cert = truerisk.certify(batch_norm, "digits", method="pac-bayes-kl", prior="split:0.5", epochs=3)
     mean = cert.evidence.prior.fixed["2.running_mean"]
     assert bool(mean.any())
     symmetry = truerisk.find_symmetry(cert.evidence.prior.module, torch.zeros(1, 1, 8, 8))
@@ -75,7 +77,7 @@ def test_batch_norm_means_are_held():
 
 def test_log_scales_that_move_a_running_mean_are_refused(tmp_path):
     """Whoever stores such log-scales gets no smaller KL: the distributions then fix different numbers."""
-    cert = truerisk.certify(batch_norm, "digits", prior="split:0.5", epochs=3)
+    cert = truerisk.certify(batch_norm, "digits", method="pac-bayes-kl", prior="split:0.5", epochs=3)
     prior, posterior = cert.evidence.prior, cert.evidence.posterior
     forged = {name: torch.full_like(t, 0.2) for name, t in cert.evidence.log_scales.items()}
     with pytest.raises(truerisk.TrueriskError, match=r"fix 2\.running_mean at different values"):
@@ -92,7 +94,7 @@ def test_random_labels_stay_uncertified():
     digits = load("digits")
     generator = torch.Generator().manual_seed(0)
     y = torch.randint(10, (len(digits),), generator=generator).numpy()
-    assert truerisk.certify("mlp:16", (digits.X, y), prior="zero", epochs=5).risk_bound >= 0.9
+    assert truerisk.certify("mlp:16", (digits.X, y), method="pac-bayes-kl", prior="zero", epochs=5).risk_bound >= 0.9
 
 
 def test_the_stored_log_scales_are_the_best_ones():

@@ -45,20 +45,22 @@ def memorizer(noise):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_labels_certify_nothing(noise, prior, seed):
     # The certificate may fail with probability 0.05; at 0.9 it sits far above what a failure needs.
-    cert = truerisk.certify("mlp:32", noise, prior=prior, seed=seed, epochs=20)
+    cert = truerisk.certify("mlp:32", noise, method="pac-bayes-kl", prior=prior, seed=seed, epochs=20)
     assert cert.risk_bound >= 0.9
 
 
 @pytest.mark.parametrize("objective", ["quadratic", "lambda", "kl", "tempered"])
 def test_random_labels_certify_nothing_whatever_is_minimized(noise, objective):
-    cert = truerisk.certify("mlp:32", noise, prior="init", objective=objective, epochs=10, tried=1)
+    cert = truerisk.certify(
+        "mlp:32", noise, method="pac-bayes-kl", prior="init", objective=objective, epochs=10, tried=1
+    )
     assert cert.risk_bound >= 0.9
 
 
 @pytest.mark.parametrize("prior", ["zero", "init", "split:0.5"])
 def test_trained_module_never_becomes_the_prior(noise, memorizer, prior):
     """With its weights as the prior's centre the certificate would be near 0; the truth is 0.9."""
-    cert = truerisk.certify(memorizer, noise, prior=prior, epochs=2)
+    cert = truerisk.certify(memorizer, noise, method="pac-bayes-kl", prior=prior, epochs=2)
     assert cert.risk_bound >= 0.9
     given = dict(memorizer.named_parameters())
     for name, mean in cert.evidence.prior.mean.items():
@@ -67,7 +69,9 @@ def test_trained_module_never_becomes_the_prior(noise, memorizer, prior):
 
 def test_the_test_above_would_see_it(noise, memorizer):
     """Put the memorizer's weights in by vouching falsely: the false certificate does come out low."""
-    cert = truerisk.certify(lambda: memorizer, noise, prior="init", epochs=40, prior_std=1e-3, trust_factory=True)
+    cert = truerisk.certify(
+        lambda: memorizer, noise, method="pac-bayes-kl", prior="init", epochs=40, prior_std=1e-3, trust_factory=True
+    )
     assert cert.risk_bound < 0.5
     assert any("You vouch" in line for line in cert.assumptions)
 
@@ -75,7 +79,7 @@ def test_the_test_above_would_see_it(noise, memorizer):
 @pytest.mark.parametrize("prior", ["init", "split:0.5"])
 def test_factory_that_hands_out_trained_weights_is_refused(noise, memorizer, prior):
     with pytest.raises(truerisk.TrueriskError, match="same weights whatever the seed"):
-        truerisk.certify(lambda: memorizer, noise, prior=prior)
+        truerisk.certify(lambda: memorizer, noise, method="pac-bayes-kl", prior=prior)
 
 
 def test_module_with_learnt_weights_outside_its_parameters_is_refused(noise):
@@ -89,7 +93,7 @@ def test_module_with_learnt_weights_outside_its_parameters_is_refused(noise):
             return self.fc(x.flatten(1)) + x.flatten(1) @ self.table
 
     with pytest.raises(truerisk.TrueriskError, match="table"):
-        truerisk.certify(Hidden(), noise, prior="init")
+        truerisk.certify(Hidden(), noise, method="pac-bayes-kl", prior="init")
 
 
 def list_of_modules(net: nn.Module) -> nn.Module:
@@ -123,9 +127,9 @@ def replaced_forward(net: nn.Module) -> nn.Module:
 @pytest.mark.parametrize("prior", ["init", "split:0.5"])
 def test_tricks_that_once_certified_random_labels(noise, memorizer, trick, prior):
     with pytest.raises(truerisk.TrueriskError):
-        truerisk.certify(trick(memorizer), noise, prior=prior)
+        truerisk.certify(trick(memorizer), noise, method="pac-bayes-kl", prior=prior)
     with pytest.raises(truerisk.TrueriskError):  # nor by a factory that wraps it
-        truerisk.certify(lambda: trick(memorizer), noise, prior=prior)
+        truerisk.certify(lambda: trick(memorizer), noise, method="pac-bayes-kl", prior=prior)
 
 
 def test_fit_gets_the_priors_examples_only_and_a_fresh_network(noise, memorizer):
@@ -138,7 +142,7 @@ def test_fit_gets_the_priors_examples_only_and_a_fresh_network(noise, memorizer)
         assert all(not torch.equal(weights[n], p) for n, p in memorizer.named_parameters())
         X += 1  # spoiling its copy must not reach the certifying data
 
-    cert = truerisk.certify(memorizer, noise, fit=fit, prior="split:0.5", epochs=1)
+    cert = truerisk.certify(memorizer, noise, method="pac-bayes-kl", fit=fit, prior="split:0.5", epochs=1)
     parts = cert.evidence.parts
     assert len(seen) == 1
     assert torch.equal(seen[0][1], torch.from_numpy(noise.y[parts.prior]))
@@ -180,7 +184,7 @@ def line() -> nn.Module:
 def test_double_precision_is_refused_for_training_and_fine_for_fresh_data():
     data = sample(np.random.default_rng(1), 60)
     with pytest.raises(truerisk.TrueriskError, match="float32"):
-        truerisk.certify(lambda: line().double(), data)
+        truerisk.certify(lambda: line().double(), data, method="pac-bayes-kl")
     assert truerisk.certify(line().double(), fresh=data).risk_bound <= 1
 
 

@@ -25,9 +25,9 @@ def made(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("certificates")
     digits = load("digits")
     kinds = {
-        "split": truerisk.certify("mlp:32", "digits", epochs=10),
-        "init": truerisk.certify("mlp:16", "digits", prior="init", epochs=5),
-        "zero": truerisk.certify("mlp:16", "digits", prior="zero", epochs=2),
+        "split": truerisk.certify("mlp:32", "digits", method="pac-bayes-kl", epochs=10),
+        "init": truerisk.certify("mlp:16", "digits", method="pac-bayes-kl", prior="init", epochs=5),
+        "zero": truerisk.certify("mlp:16", "digits", method="pac-bayes-kl", prior="zero", epochs=2),
         "hold-out": truerisk.certify("mlp:32", "digits", method="hold-out", epochs=10),
     }
     trained = kinds["hold-out"].evidence.network

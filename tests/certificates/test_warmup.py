@@ -45,8 +45,8 @@ def test_it_is_recorded_and_verified(digits, tmp_path, method):
 
 
 def test_a_learnt_prior_is_the_same_with_it_and_is_trained_again(digits, tmp_path):
-    plain = truerisk.certify("mlp:4", digits, **QUICK)
-    cert = truerisk.certify("mlp:4", digits, options=warm(0.9), **QUICK)
+    plain = truerisk.certify("mlp:4", digits, method="pac-bayes-kl", **QUICK)
+    cert = truerisk.certify("mlp:4", digits, method="pac-bayes-kl", options=warm(0.9), **QUICK)
     assert not same(plain, cert)
     one, other = plain.evidence.prior, cert.evidence.prior
     assert all(torch.equal(one.mean[k], other.mean[k]) and torch.equal(one.std[k], other.std[k]) for k in one.mean)
@@ -57,8 +57,11 @@ def test_a_learnt_prior_is_the_same_with_it_and_is_trained_again(digits, tmp_pat
 def test_checkpoints_are_not_mixed_up(digits, tmp_path):
     """Two calls with one folder: each finds its own posterior there, or none."""
     shares = (0.0, 0.5, 0.9)
-    alone = [truerisk.certify("mlp:4", digits, "init", options=warm(s), **QUICK) for s in shares]
-    together = [truerisk.certify("mlp:4", digits, "init", options=warm(s), work=tmp_path, **QUICK) for s in shares]
+    alone = [truerisk.certify("mlp:4", digits, "init", method="pac-bayes-kl", options=warm(s), **QUICK) for s in shares]
+    together = [
+        truerisk.certify("mlp:4", digits, "init", method="pac-bayes-kl", options=warm(s), work=tmp_path, **QUICK)
+        for s in shares
+    ]
     assert all(map(same, alone, together))
     assert len(list(tmp_path.glob("posterior-*.pt"))) == 3
 
@@ -66,7 +69,7 @@ def test_checkpoints_are_not_mixed_up(digits, tmp_path):
 @pytest.mark.parametrize("share", [1.0, -0.1, float("nan"), float("inf"), 1, "0.5", True])
 def test_what_is_no_share_is_refused(digits, share):
     with pytest.raises(truerisk.TrueriskError, match="warmup"):
-        truerisk.certify("mlp:4", digits, "init", options=warm(share), **QUICK)
+        truerisk.certify("mlp:4", digits, "init", method="pac-bayes-kl", options=warm(share), **QUICK)
 
 
 def test_methods_without_a_posterior_do_not_take_it(digits):

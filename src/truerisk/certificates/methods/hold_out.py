@@ -91,6 +91,8 @@ class HoldOut(Method):
     def floor(self, settings: Settings) -> str:
         if settings.methods > 1:
             return "this test with all of delta, as if no other method had been tried"
+        if settings.two_sided:
+            return "this test with the upper end alone"
         return "this certificate is itself the hold-out bound"
 
     def trusted(self, settings: Settings) -> list[str]:
