@@ -69,7 +69,7 @@ def certify(
       never saw, it is also certified unchanged, by how often it agrees with a certified network.
     * ``tried``: how many configurations (network, prior, seed) were compared on this data, this one
       included. Each gets an equal share of ``delta``. (truerisk's authors tuned the built-in networks on
-      digits, MNIST, Fashion-MNIST, and CIFAR-10; there each of your configurations counts 32 times.)
+      digits, MNIST, Fashion-MNIST, and CIFAR-10; there each of your configurations counts several times.)
     * ``lr``: the peak learning rate for training the network (of the prior and of the baseline). ``truerisk.search``
       finds one without using any certification example.
     * ``device``: where networks are trained, "cpu", "cuda", or "auto". The bound is computed on the CPU.

@@ -155,7 +155,7 @@ def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, ch
     if claimed.words != WORDS:
         result.noticed.append("another version of truerisk worded the sentences; they were not checked")
     result.claimed = claimed.derivation.risk_bound
-    result.checked.append("the KL, the ledger, the bound, and every other number agree with those derived here")
+    result.checked.append("the ledger, the bound, and every other number agree with those derived here")
     return follows
 
 
