@@ -67,7 +67,7 @@ def test_rules_that_the_code_cites_are_there():
     assert rules == list(range(1, 14))
     cited = [
         (path.name, where, numbers)
-        for path in SRC.rglob("*.py")
+        for path in (*SRC.rglob("*.py"), *SRC.rglob("*.toml"))
         for numbers, where in re.findall(r"[Rr]ules? ([\d, and]+?) of (\S+)", path.read_text())
     ]
     assert len(cited) >= 8

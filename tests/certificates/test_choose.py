@@ -201,7 +201,7 @@ def test_ledger_of_methods_and_configurations():
     assert [e["delta"] for e in entries] == [0.00225, 0.00025, 0.01, 0.0375]
     assert [e["event"] for e in entries[2:]] == [
         "the certificates of 4 other methods on this data",
-        "3 other configurations that you may have tried on this data",
+        "3 other configurations that you or truerisk's authors may have tried on this data",
     ]
     [_, authors] = ledger(0.05, 32, [("one", Decimal(1))])
     assert authors["event"] == "31 other configurations that you or truerisk's authors may have tried on this data"

@@ -62,7 +62,7 @@ class TestCoverage:
     def test_fresh_rows_as_they_were_drawn(self):
         def kept(rng):
             data, seen = draw(rng, N), draw(rng, N)
-            parts, draws = leave_out(data, seen, draws=VOUCHED)
+            parts, draws, _ = leave_out(data, seen, draws=VOUCHED)
             assert draws.repeats > N / 4
             return errors(data.X[parts.certify]), len(parts.certify)
 
@@ -73,7 +73,7 @@ class TestCoverage:
 
         def numbered(rng):
             data = draw(rng, 2 * N)
-            parts, draws = leave_out(data, np.arange(N))
+            parts, draws, _ = leave_out(data, np.arange(N))
             assert draws.repeats == 0
             return errors(data.X[parts.certify]), len(parts.certify)
 

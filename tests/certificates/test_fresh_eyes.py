@@ -80,8 +80,8 @@ def test_a_floor_that_nothing_vouches_for(tmp_path):
     """Random labels, a fraction that rounds to no row, the memorizer as the floor's network: 10 % in place of 90 %."""
     noise = random_labels(load("digits").take(np.arange(300)), seed=5)
     with pytest.raises(TrueriskError, match="sets none of 300 examples aside"):
-        truerisk.certify("mlp:64", noise, prior="split:0.0001", prior_std=1.0, epochs=1)
-    honest = truerisk.certify("mlp:64", noise, prior="split:0.01", prior_std=1.0, epochs=1)
+        truerisk.certify("mlp:64", noise, method="pac-bayes-kl", prior="split:0.0001", prior_std=1.0, epochs=1)
+    honest = truerisk.certify("mlp:64", noise, method="pac-bayes-kl", prior="split:0.01", prior_std=1.0, epochs=1)
     memorizer = trained(noise, hidden=64, steps=400, lr=0.02).eval()
     forged = sealed(settings_of(honest), noise, honest.evidence.having({"network": memorizer}))
     assert honest.floor > 0.85
@@ -125,7 +125,7 @@ def made(shades, unlabelled, target) -> dict[str, Certificate]:
         "disagreement": given,
         "description-length": {"method": "description-length"},
         "grid": {"prior": "init", "options": {"scales": "grid:1"}},
-        "split": {},
+        "split": {"method": "pac-bayes-kl"},
     }
     return {n: truerisk.certify(target if n == given["method"] else MODEL, shades, epochs=1, **asked[n]) for n in asked}
 
@@ -266,7 +266,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "a whole rate": {"method": "hold-out", "lr": 1},
     "delta of numpy": {"method": "hold-out", "delta": np.float64(0.05)},
     "tried of numpy": {"method": "hold-out", "tried": np.int64(2)},
-    "option of numpy": {"options": {"warmup": np.float64(0.5)}},
+    "option of numpy": {"method": "pac-bayes-kl", "options": {"warmup": np.float64(0.5)}},
 }
 
 
@@ -286,7 +286,7 @@ def test_numbers_are_numbers(shades, case):
 ODD: dict[str, Callable[[Data, nn.Module], Any]] = {
     "delta": lambda data, _: truerisk.certify(MODEL, data, delta=BIG),
     "gamma": lambda data, _: Recursive(gamma=BIG),
-    "scales": lambda data, _: truerisk.certify(MODEL, data, options={"scales": f"grid:{MANY}"}),
+    "scales": lambda data, _: truerisk.certify(MODEL, data, method="pac-bayes-kl", options={"scales": f"grid:{MANY}"}),
     "seed": lambda data, _: truerisk.certify(MODEL, data, method="hold-out", seed=10**5000),
     "options in a list": lambda data, _: truerisk.certify(MODEL, data, options=["blocks"]),
     "options with numbers": lambda data, _: truerisk.certify(MODEL, data, options={1: 2}),
@@ -418,5 +418,6 @@ def test_who_trains_again_what_the_user_trained(shades):
 
 
 def test_the_headline_of_a_vacuous_certificate(made):
-    said = headline(made["split"].record.settings, 1.0)
+    record = made["split"].record
+    said = headline(record.settings, replace(record.derivation, risk_bound=1.0))
     assert said.endswith("for this network with 95% confidence. Weights are resampled for each prediction.")

@@ -140,7 +140,7 @@ REFUSED = [
     (["--method", "magic"], "there is no method 'magic'"),
     (["--method", "progressive", "--blocks", "0"], "blocks is 0, but must be at least 1 and at most 99"),
     (["--method", "all", "--blocks", "0"], "blocks is 0"),
-    (["--blocks", "3"], "the method pac-bayes-kl has no option blocks"),
+    (["--blocks", "3"], "the method hold-out has no option blocks"),
     (["--prior", "half"], "the prior is 'half', but must be zero, init, or split:FRACTION"),
     (["--method", "hold-out", "--prior", "init"], "needs examples to train on first"),
     (["--method", "disagreement", "--surrogate", "magic"], "the surrogate is 'magic'"),

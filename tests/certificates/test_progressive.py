@@ -38,7 +38,9 @@ def test_each_model_is_counted_on_its_own_block_alone(cert):
     (entry,) = [e for e in cert.ledger if "progressive" in e["event"]]
     t = progressive_t(cert.record["progressive"]["expected_risk"], len(parts.certify), entry["delta"])
     assert cert.risk_bound == progressive(errors, len(parts.certify), entry["delta"], t)
-    assert cert.floor == clopper_pearson(cert.record["counts"]["floor"], len(parts.certify), 0.05 / 32)
+    assert cert.floor == clopper_pearson(
+        cert.record["counts"]["floor"], len(parts.certify), cert.record["floor_detail"]["delta"]
+    )
 
 
 def test_models_see_only_the_rows_before_their_block():

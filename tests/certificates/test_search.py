@@ -272,7 +272,7 @@ class TestResult:
 
     def test_usual_learning_rates(self, digits):
         found = truerisk.search("mlp:4", digits, epochs=1)
-        assert [c.lr for c in found.candidates] == [0.0003, 0.001, 0.003]
+        assert [c.lr for c in found.candidates] == [0.0009, 0.003, 0.009]
 
     def test_a_killed_search_goes_on(self, digits, found, tmp_path, monkeypatch):
         """Four candidates and three points of the curve, two epochs each; stopped in the last epoch of the fifth."""
@@ -327,11 +327,11 @@ class TestLearningRate:
         plans = default_plans("mlp", digits, 300, 0, None)
         assert default_plans("mlp", digits, 300, 0, None, None) == plans
         assert {name: plan.lr for name, plan in plans.items()} == {
-            "prior": 1e-3,
+            "prior": 3e-3,
             "update": 3e-4,
             "picks": 3e-4,
             "posterior": 0.04,
-            "floor": 1e-3,
+            "floor": 3e-3,
             "code": 0.05,
         }
 

@@ -48,7 +48,7 @@ def test_every_command_has_help(run, command):
 
 
 def test_certify_verify_predict(run):
-    code, out, err = run("certify", *QUICK)
+    code, out, err = run("certify", *QUICK, "--method", "pac-bayes-kl")
     assert (code, err) == (0, "")
     assert "confidence" in out
     assert "hold-out baseline" in out
@@ -104,9 +104,10 @@ def test_json_is_one_object_with_the_promised_fields(run):
 
 @pytest.mark.parametrize("prior", ["init", "split:0.3"])
 def test_same_seed_same_certificate_to_the_last_byte(run, prior):
+    asked = ("certify", *QUICK, "--method", "pac-bayes-kl", "--prior", prior, "--out")
     for out in ("a", "b"):
-        assert run("certify", *QUICK, "--prior", prior, "--out", out)[0] == 0
-    assert run("certify", *QUICK, "--prior", prior, "--out", "c", "--seed", 1)[0] == 0
+        assert run(*asked, out)[0] == 0
+    assert run(*asked, "c", "--seed", 1)[0] == 0
     for name in ("certificate.json", "posterior.safetensors", "report.html"):
         assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
         assert Path("a", name).read_bytes() != Path("c", name).read_bytes()
@@ -127,7 +128,7 @@ def test_edit_ends_in_exit_code_1(run):
 def test_a_killed_run_goes_on_and_ends_the_same(run, monkeypatch):
     """Stop in the posterior's second epoch; the second call must not train the prior again."""
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
-    quick = ["certify", "--model", "mlp:16", "--epochs", "3", "--quiet", "--out"]
+    quick = ["certify", "--method", "pac-bayes-kl", "--model", "mlp:16", "--epochs", "3", "--quiet", "--out"]
     assert run(*quick, "whole")[0] == 0
     shuffles, randperm = [], torch.randperm
 
@@ -354,7 +355,8 @@ class TestBadInput:
             ("option price", ["--price", "3"]),
             ("random", ["--random", "first"]),
             ("scales", ["--scales", "log", "--prior", "init"]),
-            ("data-free", ["--scales", "grid"]),
+            ("--method pac-bayes-kl or", ["--scales", "grid"]),
+            ("data-free", ["--scales", "grid", "--method", "pac-bayes-kl"]),
             ("grid:2", ["--scales", "grid:3", "--prior", "init"]),
             ("device", ["--device", "toaster"]),
         ],

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from truerisk.nets import count_errors, evaluate, margins, predict_labels, wrong_and_close
+from truerisk.nets import count_errors, evaluate, margins, predict_labels, tally
 
 
 def slow_margin(row, label):
@@ -61,20 +61,22 @@ def test_margins_leaves_its_argument_alone():
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_ties_and_nan_are_errors(row, label, errors, dtype):
-    assert wrong_and_close(torch.tensor([row], dtype=dtype), torch.tensor([label]))[0] == errors
+    found = tally(torch.tensor([row], dtype=dtype), torch.tensor([label]))
+    assert found.errors == errors
+    assert found.sure <= found.answered <= found.errors
 
 
 def test_near_ties_are_what_rounding_could_flip():
     logits = torch.tensor([[1.0, 1.0 - 1e-12], [1.0, 1.0 + 1e-12], [1.0, 0.999], [1.0, 1.0]], dtype=torch.float64)
-    assert wrong_and_close(logits, torch.zeros(4, dtype=torch.long)) == (2, 3)
+    assert tally(logits, torch.zeros(4, dtype=torch.long))[:2] == (2, 3)
     logits = torch.tensor([[1.0, 1.0 - 1e-5], [1.0, 0.9]])
-    assert wrong_and_close(logits, torch.zeros(2, dtype=torch.long)) == (0, 1)
+    assert tally(logits, torch.zeros(2, dtype=torch.long))[:2] == (0, 1)
 
 
 def test_a_masked_class_makes_no_near_ties():
     """verify lets a claimed count differ by the near ties: -1e9 for a masked class must not make all answers such."""
     logits = torch.tensor([[5.0, 1.0, -1e9], [1.0, 5.0, -1e9]])
-    assert wrong_and_close(logits, torch.zeros(2, dtype=torch.long)) == (1, 0)
+    assert tally(logits, torch.zeros(2, dtype=torch.long)) == (1, 0, 1, 1)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 50, 1000])

@@ -3,6 +3,7 @@
 import pytest
 
 from truerisk.certificates.checking.reading import record_of
+from truerisk.certificates.story import tell
 from truerisk.report import write_report
 
 VISIBLE = "[...document.querySelectorAll('.plot svg')].filter(s => s.getClientRects().length)"
@@ -13,11 +14,12 @@ def test_page(browser, tmp_path, request, kind):
     record = request.getfixturevalue(kind)
     record["data"]["name"] = "a" * 200  # no place to break a line
     record["warnings"] = ["<script>document.title = 'taken'</script>"]
+    told = tell(record_of(record))
     path = write_report(record_of(record), tmp_path / "report.html")
     for width in (1200, 700, 390, 320):
         browser.open(path, width)
         assert browser.driver.title.startswith("Certificate: mlp:16")
-        assert browser.run("return document.querySelector('h1').textContent") == record["sentence"]
+        assert browser.run("return document.querySelector('h1').textContent") == told.headline
         assert browser.run("return window.innerWidth") == width
         for scheme in ("light", "dark"):
             browser.paper(width, scheme)

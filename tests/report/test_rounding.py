@@ -77,7 +77,8 @@ def having(record: dict[str, Any], x: float) -> Record:
         entry["value"] = x * part / sum(parts)
     kls = {"original": 100 * x, "tuned_scale": 100 * x, "rescaled": 100 * x, "both": 100 * x, "free_log_scales": 7}
     record |= {"risk_bound": x, "floor": x, "empirical_risk": x / 2, "empirical_risk_upper": x}
-    record["sentence"] = sentences.headline(record_of(record).settings, x)
+    told = record_of(record)
+    record["sentence"] = sentences.headline(told.settings, told.derivation)
     if "disagreement" in record:
         record["disagreement"] |= {"surrogate_bound": x, "upper": x}
     if record["kl"] is not None:

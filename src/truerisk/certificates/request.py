@@ -183,7 +183,9 @@ class Request:
             return [self.named]
         if self.method is None and not trained:
             aside = self.asked_prior is None or self.asked_prior.fraction > 0
-            return [USUAL[self.predictor or DETERMINISTIC][0 if aside else 1].of(self.options)]
+            # A data-free prior is what a posterior is compared with; whoever names one asks for that.
+            usual = USUAL[self.predictor or (DETERMINISTIC if aside else STOCHASTIC)]
+            return [usual[0 if aside else 1].of(self.options)]
         kinds = [kind for kind in METHODS.values() if self.suits(kind, trained)]
         if self.method is None and self.predictor is None:
             # A single draw is no better than the posterior it is drawn from.
