@@ -162,7 +162,7 @@ def _measures_sentence(true: Network, random: Network) -> str:
     hints = []
     for name, title in (("l2-norm", "the norm of the weights"), ("median-margin", "the median margin")):
         if min(true.measures.get(name, 0), random.measures.get(name, 0)) > 0:
-            hints.append(f"{title} is {_times(random.measures[name] / true.measures[name])}")
+            hints.append(f"{title} is {factor(random.measures[name] / true.measures[name])}")
     hint = f"With random labels {' and '.join(hints)}. That is a hint, not a certificate. " if hints else ""
     vc = [each.measures["vc"] for each in (true, random) if "vc" in each.measures]
     says = "and says nothing (1 or more)" if vc and min(vc) >= 1 else "and cannot tell them apart"
@@ -209,13 +209,13 @@ def _twin_answer(twin: Twin) -> str:
     ratio = twin.kl_raw_twin / twin.kl_raw
     if abs(ratio - 1) <= 0.01:
         return "Here a random rescaling hardly moves the KL, but it could."
-    return f"The same function, with a KL that is {_times(ratio)}."
+    return f"The same function, with a KL that is {factor(ratio)}."
 
 
 def _twin_sentence(twin: Twin) -> str:
     return (
         "Multiply the weights that enter a hidden unit and divide those that leave it by the same number: the outputs "
-        f"stay (largest relative change here: {_tiny(twin.output_change)}). {_kl_words(twin)}"
+        f"stay (largest relative change here: {words.at_most(twin.output_change)}). {_kl_words(twin)}"
     )
 
 
@@ -254,7 +254,7 @@ def _same(twin: Twin) -> bool:
 
 def _costs(subject: Subject, costs: Costs) -> Act:
     ranked = costs.ranked
-    listed = "; ".join(f"{_plain(each)} {_bound(each)}" for each in ranked)
+    listed = "; ".join(f"{_plain(each)} {bound_text(each)}" for each in ranked)
     return Act(
         question="What does a certificate cost?",
         answer=_costs_answer(costs),
@@ -273,7 +273,7 @@ def _costs_answer(costs: Costs) -> str:
     if not ranked:
         return "No method certifies this network."
     best = ranked[0]
-    return f"Smallest bound: {_bound(best)}, by {_plain(best)}."
+    return f"Smallest bound: {bound_text(best)}, by {_plain(best)}."
 
 
 def _costs_sentence(costs: Costs) -> str:
@@ -287,7 +287,7 @@ def _costs_sentence(costs: Costs) -> str:
         f"{len(useful)} of {len(ranked)} methods certify something"
     )
     if useful:
-        said += f", from {_bound(useful[0])} to {_bound(useful[-1])}"
+        said += f", from {bound_text(useful[0])} to {bound_text(useful[-1])}"
     if worst:
         said += f"; {' and '.join(_plain(each) for each in worst[:2])} {'says' if len(worst) == 1 else 'say'} nothing"
     return f"{said}."
@@ -363,7 +363,7 @@ def _plain(each: Cost) -> str:
     return names[each.name]
 
 
-def _bound(each: Cost) -> str:
+def bound_text(each: Cost) -> str:
     return "says nothing" if each.vacuous else upper(each.bound or 0.0)
 
 
@@ -401,7 +401,7 @@ def _value(name: str, value: float) -> str:
     return f"{value:,.0f}" if name == "parameters" else short(value)
 
 
-def _times(ratio: float) -> str:
+def factor(ratio: float) -> str:
     """A factor in words: 2.6 times as large, or 4.1 times smaller."""
     if abs(ratio - 1) < 0.005:
         return "the same"
@@ -410,5 +410,12 @@ def _times(ratio: float) -> str:
     return f"{shown} times as large" if ratio > 1 else f"smaller by a factor of {shown}"
 
 
-def _tiny(value: float) -> str:
-    return words.at_most(value)
+def times_text(ratio: float) -> str:
+    """A factor as a label.
+
+    >>> times_text(206.4), times_text(2.14), times_text(0.125)
+    ('× 206', '× 2.1', '÷ 8')
+    """
+    number = ratio if ratio > 1 else 1 / ratio
+    shown = f"{number:.2g}" if number < 20 else f"{number:,.0f}" if number < 1e6 else f"{number:.0e}"
+    return f"{'×' if ratio > 1 else '÷'} {shown}"
