@@ -62,7 +62,7 @@ def lines(found: Tour, out: Path) -> list[str]:
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return textwrap.wrap(_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _path(label: str, path: Path) -> str:

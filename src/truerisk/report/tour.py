@@ -51,9 +51,7 @@ def _labels(tour: Tour) -> dict[str, str]:
 def _twin(tour: Tour) -> dict[str, str] | None:
     if tour.twin is None:
         return None
-    told = "; ".join(
-        f"{move.name} {times_text(move.ratio) if move.moved else 'unchanged'}" for move in tour.twin.moves
-    )
+    told = "; ".join(f"{move.name} {times_text(move.ratio) if move.moved else 'unchanged'}" for move in tour.twin.moves)
     return _drawn(f"One line for each number, from the trained network to its twin: {told}.", twin_figure, tour.twin)
 
 

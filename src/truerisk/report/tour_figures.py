@@ -12,10 +12,11 @@ from html import escape
 
 from truerisk.tours.costs import Costs
 from truerisk.tours.labels import Labels, Network
-from truerisk.tours.story import bound_text, interval, points, seen, times_text, upper
+from truerisk.tours.story import bound_text, interval, seen, times_text, upper
 from truerisk.tours.twin import Twin
 
-LETTER = 7.0  # pixels of an average letter at 13 pixels, on the safe side
+LETTER = 8.0  # pixels of an average bold letter, on the safe side
+PHONE = 500  # pixels: narrower figures have shorter labels
 PAD = 12  # beside the axis, so that its first and last number are not cut
 LABEL = 19  # pixels between the labels of two slopes
 
@@ -31,7 +32,9 @@ def labels_figure(found: Labels, width: int) -> str:
     chance = x(found.chance)
     parts += [
         _line(chance, top - 10, chance, bottom, "chance"),
-        _text(min(chance, right - 20), 14, f"guessing: {seen(found.chance)}", "soft", "end" if found.chance > 0.5 else ""),
+        _text(
+            min(chance, right - 20), 14, f"guessing: {seen(found.chance)}", "soft", "end" if found.chance > 0.5 else ""
+        ),
     ]
     for i, (title, network, color) in enumerate(rows):
         parts += _network(title, network, color, top + i * row, x, left, right)
@@ -43,8 +46,6 @@ def _network(title: str, network: Network, color: int, y: float, x: _Scale, left
     lane, low = y + 42, y + 74
     wide = max(end - start, 3.0)
     parts = [_text(left, y + 16, title, "strong")]
-    if network.gap_lower > 0.05:  # the gap between both, where there is one to see
-        parts += [_line(dot, lane, start, low, "gap")]
     parts += [
         f'<circle class="dot" cx="{dot:.1f}" cy="{lane:.1f}" r="6"/>',
         _text(dot + 14, lane + 4.5, f"{seen(network.train_error)} of its {network.n_train:,} training examples", "")
@@ -52,9 +53,9 @@ def _network(title: str, network: Network, color: int, y: float, x: _Scale, left
         else _text(dot - 14, lane + 4.5, f"{seen(network.train_error)} of its training examples", "", "end"),
         f'<rect class="fill-{color}" x="{start:.1f}" y="{low - 9:.1f}" width="{wide:.1f}" height="18" rx="2"/>',
     ]
-    label = f"{interval(network)} of unseen examples"
+    label = f"{interval(network)} of unseen{'' if right < PHONE else ' examples'}"
     if end + 10 + LETTER * len(label) < right:
-        parts.append(_text(end + 10, low + 4.5, label, "strong"))
+        parts.append(_text(end + 10, low + 4.5, label, "strong halo"))
     else:
         parts.append(_text(start - 10, low + 4.5, label, "strong halo", "end"))
     return parts
@@ -67,14 +68,20 @@ def twin_figure(twin: Twin, width: int) -> str:
     low, high = min([0.0, *logs]), max([1.0, *logs])
     low, high = math.floor(low - 1e-9) if low < 0 else 0, math.ceil(high)
     top, height = 44, max(190, LABEL * len(moves) + 40)
-    room = 150 if width < 500 else 250  # for the labels at the right end
-    left, right = 52, width - room - 26
+    phone = width < PHONE
+    room, left = (172, 50) if phone else (250, 62)  # for the labels at the right end, for the axis at the left one
+    right = width - room - 26
     level = [move for move in moves if not move.moved]
 
     def y(log: float) -> float:
         return top + height * (high - log) / (high - low)
 
-    parts = [_text(left, 18, "as trained", "strong"), _text(right, 18, "rescaled twin", "strong", "middle")]
+    parts = [
+        _text(left, 18, "as trained", "strong", "middle"),
+        _text(right - 36, 18, "rescaled twin", "strong")
+        if phone
+        else _text(right, 18, "rescaled twin", "strong", "middle"),
+    ]
     step = max(1, math.ceil((high - low) / 5))
     for power in range(low, high + 1, step):
         parts += [
@@ -85,12 +92,12 @@ def twin_figure(twin: Twin, width: int) -> str:
     places = apart(ends, LABEL, 30, top + height + LABEL * len(level) / 2)
     for move, end, place in zip(moves, ends, places, strict=True):
         color = "3" if move.moved else "2"
-        label = f"{move.name} {times_text(move.ratio)}" if move.moved else f"{move.name} unchanged"
+        factor = times_text(move.ratio) if move.moved else "× 1" if phone else "unchanged"
         parts += [
             f'<polyline class="slope line-{color}" points="{left},{y(0):.1f} {right},{end:.1f}"/>',
             f'<circle class="fill-{color}" cx="{right}" cy="{end:.1f}" r="4"/>',
             f'<polyline class="leader" points="{right + 5},{end:.1f} {right + 14},{place:.1f} {right + 20},{place:.1f}"/>',
-            _text(right + 24, place + 4.5, label, "text-3" if move.moved else "text-2"),
+            _text(right + 24, place + 4.5, f"{move.name} {factor}", "text-3" if move.moved else "text-2"),
         ]
     parts.append(f'<circle class="dot" cx="{left}" cy="{y(0):.1f}" r="5"/>')
     return _svg(width, max(top + height, places[-1] if places else 0) + 16, parts)
@@ -108,22 +115,22 @@ def costs_figure(costs: Costs, width: int) -> str:
         *_axis(left, right, top - 8, bottom),
     ]
     baseline = costs.baseline
-    for i, each in enumerate(ranked):
-        y, end = top + i * row, x(min(1.0, each.bound or 0.0))
-        value, size = bound_text(each), end - left
-        fill = f'style="fill:url(#{hatch})"' if each.vacuous else f'class="fill-{0 if each.bound == baseline else 2}"'
-        parts += [
-            _text(left, y + 14, each.title, "strong" if each.bound == baseline else ""),
-            f'<rect {fill} x="{left}" y="{y + 21}" width="{size:.1f}" height="18" rx="2"/>',
-            _text(end + 8, y + 35, value, "strong")
-            if end + 8 + LETTER * len(value) < right
-            else _text(end - 8, y + 35, value, "strong halo", "end"),
-        ]
     if baseline is not None:
         at = x(baseline)
         parts += [
             _line(at, top - 14, at, bottom, "chance"),
             _text(at, 16, f"hold-out baseline: {upper(baseline)}", "soft", "" if baseline < 0.5 else "end"),
+        ]
+    for i, each in enumerate(ranked):
+        y, end = top + i * row, x(min(1.0, each.bound or 0.0))
+        value, size = bound_text(each), end - left
+        fill = f'style="fill:url(#{hatch})"' if each.vacuous else f'class="fill-{0 if each.bound == baseline else 2}"'
+        parts += [
+            _text(left, y + 14, each.title, "halo"),
+            f'<rect {fill} x="{left}" y="{y + 21}" width="{size:.1f}" height="18" rx="2"/>',
+            _text(end + 8, y + 35, value, "strong")
+            if end + 8 + LETTER * len(value) < right
+            else _text(end - 8, y + 35, value, "strong halo", "end"),
         ]
     return _svg(width, bottom + 30, parts)
 
@@ -187,7 +194,3 @@ def _svg(width: float, height: float, parts: list[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'height="{height:g}">{"".join(parts)}</svg>'
     )
-
-
-def gap_words(network: Network) -> str:
-    return points(network.gap_lower)

@@ -25,12 +25,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 RAW, RESCALED = "pac-bayes-raw", "pac-bayes-rescaled"
 TITLES = {
-    HOLD_OUT: "Hold-out test",
-    PROGRESSIVE: "Progressive validation",
-    POSTERIOR: "Trained posterior, one draw (PAC-Bayes)",
-    CODE: "Compressed network",
+    HOLD_OUT: "Hold-out test: half of the data set aside",
+    PROGRESSIVE: "Progressive validation: several networks",
+    POSTERIOR: "Trained posterior: one sampled network",
+    CODE: "Compressed network: every bit counts",
     RAW: "PAC-Bayes around the trained weights",
-    RESCALED: "The same, optimally rescaled",
+    RESCALED: "PAC-Bayes around the weights, rescaled",
 }
 
 

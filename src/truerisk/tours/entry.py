@@ -75,9 +75,7 @@ def tour(
 class _Acts:
     """The acts in their order, with as much at a time as there are processes."""
 
-    def __init__(
-        self, asked: Asked, data: Data, plan: Outline, engine: Engine, folder: Path, work: Path
-    ) -> None:
+    def __init__(self, asked: Asked, data: Data, plan: Outline, engine: Engine, folder: Path, work: Path) -> None:
         self.asked, self.data, self.plan, self.engine, self.folder, self.work = asked, data, plan, engine, folder, work
         self.places = (asked, folder, work)
 

@@ -68,9 +68,7 @@ def trained(asked: Asked, name: str, epochs: int | None, folder: Path, work: Pat
     from truerisk.measures import measure
 
     data = labeled(asked, name)
-    certificate = asked.certify(
-        data, work, method="hold-out", prior=PRIOR, two_sided=True, epochs=epochs
-    )
+    certificate = asked.certify(data, work, method="hold-out", prior=PRIOR, two_sided=True, epochs=epochs)
     certificate.save(folder / name)
     if name == RANDOM and data.X.nbytes <= LARGEST_FILE:
         (folder / DATA_FILE).write_bytes(_npz(data))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,10 @@ from truerisk import words
 from truerisk.tours.costs import CODE, HOLD_OUT, POSTERIOR, PROGRESSIVE, RAW, RESCALED, Cost, Costs
 from truerisk.tours.estimate import TWIN
 from truerisk.tours.labels import DATA_FILE, RANDOM, TRUE, Labels, Network
-from truerisk.tours.twin import BOUND, KL, PRIOR_STD, STD, Twin
+from truerisk.tours.twin import PRIOR_STD, STD, Move, Twin
 
 if TYPE_CHECKING:
-    from truerisk.tours.tour import Subject, Tour
+    from truerisk.tours.tour import Tour
 
 PARTS = {
     TWIN: "act 2 with its two PAC-Bayes bounds",
@@ -21,10 +23,15 @@ PARTS = {
     CODE: "the compressed network",
     HOLD_OUT: "the hold-out test",
 }
-WHY_DEFAULT = {
-    HOLD_OUT: "it certifies a plain network and needs nothing but examples that training did not see",
-    "pac-bayes-kl": "all examples teach the predictor, and half of them also certify it",
+NAMES = {
+    HOLD_OUT: "hold-out test",
+    PROGRESSIVE: "progressive validation",
+    POSTERIOR: "trained posterior",
+    CODE: "compressed network",
+    RAW: "PAC-Bayes around the weights",
+    RESCALED: "PAC-Bayes rescaled",
 }
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class Story:
 def tell(tour: Tour) -> Story:
     """The story of a tour."""
     subject, found = tour.subject, tour.labels
-    acts = (_labels(subject, found), _twin(subject, tour.twin, tour.refusal), _costs(subject, tour.costs))
+    acts = (_labels(found, subject.delta), _twin(tour.twin, tour.refusal), _costs(tour.costs, subject.delta))
     return Story(
         title=f"{subject.model} on {subject.data}",
         headline=_headline(found),
@@ -79,128 +86,150 @@ def _headline(found: Labels) -> str:
 # ---- act 1 -------------------------------------------------------------------------------------------------------
 
 
-def _labels(subject: Subject, found: Labels) -> Act:
+def _labels(found: Labels, delta: float) -> Act:
     true, random = found.true_labels, found.random_labels
-    least, most = lower(random.risk_lower), upper(true.risk_upper)
     return Act(
         question="Learned or memorized?",
         answer=_labels_answer(found),
-        text=(_fit_sentence(found), _unseen_sentence(found)),
-        brief=f"{_fit_sentence(found)} On unseen examples the first errs on at most {most}, the second on at least "
-        f"{least} (certified).",
-        code=f'truerisk.certify({_code(subject)}, method="hold-out", two_sided=True).fit',
-        caption=_labels_caption(subject, found),
-        notes=(_measures_sentence(true, random),),
+        text=(_fit_sentences(found), _unseen_sentences(found)),
+        brief=f"{_fit_sentences(found)} {_short_unseen(found)}",
+        code='truerisk.certify(build, data, method="hold-out", two_sided=True).fit',
+        caption=_labels_caption(found, delta),
         table=_measures_table(true, random),
+        notes=(_measures_sentences(true, random),),
     )
 
 
 def _labels_answer(found: Labels) -> str:
     true, random = found.true_labels, found.random_labels
     if found.apart:
-        return (
-            f"At most {upper(true.risk_upper)} errors on unseen examples, against at least {lower(random.risk_lower)}."
-        )
-    return "The two certified intervals overlap: nothing can be said yet."
+        return f"One errs on at most {upper(true.risk_upper)} of unseen examples, the other on at least {lower(random.risk_lower)}."
+    return "The two certified intervals overlap, so nothing is certain yet."
 
 
-def _fit_sentence(found: Labels) -> str:
+def _fit_sentences(found: Labels) -> str:
+    """Training errors: whether both networks interpolate, one of them, or neither."""
     true, random = found.true_labels, found.random_labels
-    alike = f"Two networks of one shape are trained alike for {random.epochs:,} epochs"
+    alike = "Two networks of one shape are trained alike, one on true labels and one on random labels."
     if found.fitted:
-        return (
-            f"{alike}, one on true labels and one on random labels, and both classify all {true.n_train:,} training "
-            "examples correctly."
-        )
+        return f"{alike} Both interpolate: they classify all {true.n_train:,} training examples correctly."
     if true.train_error == 0:
         return (
-            f"{alike}: the one on true labels fits all {true.n_train:,} training examples, the one on random labels "
-            f"still errs on {seen(random.train_error)} of its own, so it has not memorized them all."
+            f"{alike} The first classifies all {true.n_train:,} training examples correctly. After {random.epochs:,} "
+            f"epochs the second still errs on {seen(random.train_error)} of its own: it has not memorized them all."
         )
     return (
-        f"{alike}: they still err on {seen(true.train_error)} (true labels) and {seen(random.train_error)} (random "
-        f"labels) of their {true.n_train:,} training examples, so neither fits them all."
+        f"{alike} After {random.epochs:,} epochs the first still errs on {seen(true.train_error)} of its "
+        f"{true.n_train:,} training examples, the second on {seen(random.train_error)}: neither fits them all."
     )
 
 
-def _unseen_sentence(found: Labels) -> str:
+def _unseen_sentences(found: Labels) -> str:
     true, random = found.true_labels, found.random_labels
-    point = "What tells learning from memorizing is what happens on examples that were not seen"
-    if found.apart:
-        gap = f", at least {points(random.gap_lower)} more than on its own" if random.gap_lower > 0 else ""
+    point = "Only unseen examples tell learning from memorizing."
+    if not found.apart:
         return (
-            f"{point}: there the first network errs on at most {upper(true.risk_upper)}, the second on at least "
-            f"{lower(random.risk_lower)}{gap}."
+            f"{point} {true.n_test:,} test examples are too few here: the first network errs on {interval(true)} of "
+            f"unseen examples, the second on {interval(random)}."
         )
-    return (
-        f"{point}, but {true.n_test:,} test examples are too few here: the first network errs on {interval(true)} of "
-        f"unseen examples, the second on {interval(random)}."
+    gap = (
+        f" The second network does at least {points(random.gap_lower)} worse than on its own examples, and that gap is "
+        "certified."
     )
+    return f"{point} {_short_unseen(found)}{gap if random.gap_lower > 0 else ''}"
 
 
-def _labels_caption(subject: Subject, found: Labels) -> str:
-    sure = words.confidence_percent(subject.delta).replace(" %", "%")
+def _short_unseen(found: Labels) -> str:
+    true, random = found.true_labels, found.random_labels
+    if found.apart:
+        return (
+            f"On unseen examples the first network errs on at most {upper(true.risk_upper)}, the second on at least "
+            f"{lower(random.risk_lower)}."
+        )
+    return f"On unseen examples the first network errs on {interval(true)}, the second on {interval(random)}."
+
+
+def _labels_caption(found: Labels, delta: float) -> str:
+    sure = words.confidence_percent(delta).replace(" %", "%")
+    true = found.true_labels
     return (
-        f"Dots: error on the {found.true_labels.n_train:,} training examples. Bars: certified interval of the error on "
-        f"unseen examples, each with {sure} confidence, from {found.true_labels.n_test:,} test examples. If fitting "
-        f"were learning, both bars would be at the dots; guessing errs on {seen(found.chance)}."
+        f"Dots: error on {true.n_train:,} training examples. Bars: certified interval for the error on unseen examples "
+        f"({sure} confidence, {true.n_test:,} test examples); dashed: guessing. If fitting were learning, both bars "
+        "would lie near the dots."
     )
 
 
 def _measures_table(true: Network, random: Network) -> tuple[tuple[str, str, str], ...]:
+    """What people look at, with what is certified as the last row."""
     rows = [("Training error", seen(true.train_error), seen(random.train_error))]
-    for name, title in (("parameters", "Number of parameters"), ("l2-norm", "Norm of all weights"),
-                        ("median-margin", "Median margin"), ("vc", "VC bound (1 or more says nothing)")):  # fmt: skip
+    titles = {
+        "parameters": "Number of parameters",
+        "vc": "VC bound (1 or more says nothing)",
+        "l2-norm": "Norm of all weights",
+        "median-margin": "Median margin",
+    }
+    for name, title in titles.items():
         if name in true.measures and name in random.measures:
-            rows.append((title, _value(name, true.measures[name]), _value(name, random.measures[name])))
-    rows.append(("Certified error on unseen examples", interval(true), interval(random)))
-    return tuple(rows)
+            rows.append((title, *(_value(name, each.measures[name]) for each in (true, random))))
+    return (*rows, ("Certified error on unseen examples", interval(true), interval(random)))
 
 
-def _measures_sentence(true: Network, random: Network) -> str:
+def _measures_sentences(true: Network, random: Network) -> str:
     """What the usual measures do: the same for both, a hint, or nothing."""
     hints = []
     for name, title in (("l2-norm", "the norm of the weights"), ("median-margin", "the median margin")):
         if min(true.measures.get(name, 0), random.measures.get(name, 0)) > 0:
             hints.append(f"{title} is {factor(random.measures[name] / true.measures[name])}")
-    hint = f"With random labels {' and '.join(hints)}. That is a hint, not a certificate. " if hints else ""
-    vc = [each.measures["vc"] for each in (true, random) if "vc" in each.measures]
-    says = "and says nothing (1 or more)" if vc and min(vc) >= 1 else "and cannot tell them apart"
-    counted = f"The VC bound, which counts the labelings that the architecture can fit, is above both {says}. "
-    return (
-        f"{hint}{counted if vc else ''}Rademacher complexity, which asks how well such a network fits random signs, "
-        "does not look at the labels at all."
+    said = [f"With random labels, {' and '.join(hints)}. Such numbers hint; they certify nothing."] if hints else []
+    vc = [short(each.measures["vc"]) for each in (true, random) if "vc" in each.measures]
+    if len(vc) == 2:
+        value = f"{vc[0]} for both" if vc[0] == vc[1] else f"{vc[0]} and {vc[1]}"
+        nothing = " and says nothing" if min(each.measures["vc"] for each in (true, random)) >= 1 else ""
+        said.append(f"The VC bound counts the labelings that the architecture can fit: it is {value}{nothing}.")
+    said.append(
+        "Rademacher complexity asks how well such networks fit random signs: it does not depend on the labels at all."
     )
+    return " ".join(said)
 
 
 # ---- act 2 -------------------------------------------------------------------------------------------------------
 
 
-def _twin(subject: Subject, twin: Twin | None, refusal: str) -> Act:
+def _twin(twin: Twin | None, refusal: str) -> Act:
     question = "Why should a bound change when the function does not?"
     code = "truerisk.tighten(q, p, truerisk.find_symmetry(model, x))"
     if twin is None:
-        why = f"No twin was made: {refusal}" if refusal else "This act was left out to stay within the time limit."
+        why = "This act was left out to stay within the time limit."
+        if refusal:
+            why = f"No twin was made: {textwrap.shorten(refusal, 200, placeholder=' ...')}"
         return Act(question, "This network was not rescaled.", (why,), why, code, "")
     return Act(
         question=question,
         answer=_twin_answer(twin),
-        text=(_twin_sentence(twin), _tight_sentence(twin)),
+        text=(
+            "Multiply the weights that enter a hidden unit by a positive number, and divide those that leave it by the "
+            f"same number: no output changes. Here {twin.channels:,} units were rescaled at random, and the largest "
+            f"relative change is {tiny(twin.output_change)}.",
+            "A PAC-Bayes bound grows with the KL divergence, which says how far a distribution Q around the weights is "
+            f"from a prior P that was fixed before the data. {_kl_words(twin)}",
+            _still(twin),
+        ),
         brief=f"A rescaled twin computes the same outputs (relative change {words.at_most(twin.output_change)}). "
         f"{_kl_words(twin)} {_still(twin)}",
         code=code,
-        caption=f"Each number of the rescaled twin divided by that of the network as trained, on a logarithmic axis. "
-        "The function is the same, so a number about the function would be level. Numbers that rise or fall are about "
-        "the weights.",
+        caption="Numbers of the rescaled twin divided by those of the network as trained; the axis is logarithmic. A "
+        "level line is about the function. A line that leaves the level is about how the weights are written.",
         notes=(
-            f"Q is a Gaussian around the weights with standard deviation {twin.noise:g}; its networks err on "
-            f"{seen(twin.error)} of the {twin.n:,} examples. It is carried along by the rescaling, so both Q are the "
-            "same distribution over functions.",
-            f"The prior P is a Gaussian around 0 with standard deviation {PRIOR_STD:g}/√(fan-in). {twin.channels:,} "
-            f"channels were rescaled by random factors, the exponentials of Gaussian numbers of standard deviation "
-            f"{STD:g}.",
-            "The bounds of this act have McAllester's form and are not cut at 1, to show how far they move; act 3 has "
-            "the tighter kl form of the first two.",
+            "The weight norm is Euclidean, sharpness is the trace of the Hessian of the training loss, and the path "
+            "norm adds up the absolute products of the weights along all paths.",
+            f"Q is a Gaussian around the weights with standard deviation {twin.noise:g}. Its networks err on "
+            f"{seen(twin.error)} of the {twin.n:,} examples.",
+            "The rescaling carries Q along: its standard deviations are multiplied by the same factors. So Q and its "
+            "twin are one distribution over functions, with one error rate.",
+            f"P is a Gaussian around 0 with standard deviation {PRIOR_STD:g}/√(fan-in). The random factors are "
+            f"exponentials of Gaussian numbers with standard deviation {STD:g}.",
+            "The bounds of this act have McAllester's form and are not cut at 1, to show how far they move. They are "
+            "for comparison; act 3 shows the kl form, which is tighter.",
         ),
     )
 
@@ -208,121 +237,93 @@ def _twin(subject: Subject, twin: Twin | None, refusal: str) -> Act:
 def _twin_answer(twin: Twin) -> str:
     ratio = twin.kl_raw_twin / twin.kl_raw
     if abs(ratio - 1) <= 0.01:
-        return "Here a random rescaling hardly moves the KL, but it could."
-    return f"The same function, with a KL that is {factor(ratio)}."
-
-
-def _twin_sentence(twin: Twin) -> str:
-    return (
-        "Multiply the weights that enter a hidden unit and divide those that leave it by the same number: the outputs "
-        f"stay (largest relative change here: {words.at_most(twin.output_change)}). {_kl_words(twin)}"
-    )
+        return "The same function, with almost the same KL: this rescaling happened to do little."
+    return f"The same function, yet its KL is {factor(ratio)}."
 
 
 def _kl_words(twin: Twin) -> str:
-    """The KL and the bound before and after, in the direction in which they went."""
-    went = f"goes from {big(twin.kl_raw)} to {big(twin.kl_raw_twin)} nats"
-    bound = f"the PAC-Bayes bound, which grows with it, from {short(twin.bound_raw)} to {short(twin.bound_raw_twin)}"
+    """The KL and the bound before and after."""
     nothing = " (1 or more says nothing)" if max(twin.bound_raw, twin.bound_raw_twin) >= 1 else ""
-    return f"Yet the KL, the distance of the network's weight distribution Q from a prior P fixed before the data, {went}, and {bound}{nothing}."
-
-
-def _still(twin: Twin) -> str:
-    still = abs(twin.kl_tightened_twin / twin.kl_tightened - 1) <= 1e-6
-    if still:
-        return f"Rescaled optimally, both have the same KL, {big(twin.kl_tightened)} nats."
     return (
-        f"Rescaled optimally, they have {big(twin.kl_tightened)} and {big(twin.kl_tightened_twin)} nats: the solver did "
-        "not find the same optimum twice."
+        f"The KL goes from {big(twin.kl_raw)} to {big(twin.kl_raw_twin)} nats, and the bound from "
+        f"{short(twin.bound_raw)} to {short(twin.bound_raw_twin)}{nothing}."
     )
 
 
-def _tight_sentence(twin: Twin) -> str:
-    drop = 1 - twin.kl_tightened / twin.kl_raw
-    gain = f", {100 * drop:.0f}% less than as trained" if drop >= 0.005 else ""
-    bound = f" The bound from it is {short(twin.bound_tightened)} for both." if _same(twin) else ""
-    return f"{_still(twin)[:-1]}{gain}: it depends on the function and no longer on how the weights are written.{bound}" \
-        if _same(twin) else _still(twin)
-
-
-def _same(twin: Twin) -> bool:
-    return abs(twin.kl_tightened_twin / twin.kl_tightened - 1) <= 1e-6
+def _still(twin: Twin) -> str:
+    """What is left of the difference after the optimal rescaling."""
+    if Move("", twin.kl_tightened, twin.kl_tightened_twin).moved:
+        return (
+            f"Rescaled optimally, the two have {big(twin.kl_tightened)} and {big(twin.kl_tightened_twin)} nats: the "
+            "search did not end at the same place twice."
+        )
+    return (
+        f"Rescaled optimally, both have {big(twin.kl_tightened)} nats and a bound of {short(twin.bound_tightened)}, and so has "
+        "every other twin."
+    )
 
 
 # ---- act 3 -------------------------------------------------------------------------------------------------------
 
 
-def _costs(subject: Subject, costs: Costs) -> Act:
-    ranked = costs.ranked
-    listed = "; ".join(f"{_plain(each)} {bound_text(each)}" for each in ranked)
+def _costs(costs: Costs, delta: float) -> Act:
+    listed = "; ".join(f"{NAMES[each.name]} {bound_text(each)}" for each in costs.ranked)
     return Act(
         question="What does a certificate cost?",
         answer=_costs_answer(costs),
-        text=(_costs_sentence(costs), _default_sentence(costs)),
-        brief=f"{listed}. {_default_sentence(costs)}",
-        code=f'truerisk.certify({_code(subject)}, method="all").table',
-        caption=f"Certified upper bound on the error on unseen examples, smallest first; each holds alone, with "
-        f"failure probability {words.delta(subject.delta)}. Dashed line: the hold-out baseline. A bar to the left of "
-        "it would be a gain over a plain test.",
-        notes=(*(_refused(each) for each in costs.refused), *_cost_notes(costs)),
+        text=(_costs_sentences(costs), _default_sentences(costs)),
+        brief=f"{listed[:1].upper()}{listed[1:]}. {_default_sentences(costs)}",
+        code='truerisk.certify(build, data, method="all").table',
+        caption="Certified upper bound on the error on unseen examples, smallest first. Each certificate stands alone, "
+        f"with failure probability {words.delta(delta)}; the dashed line is the hold-out baseline. A bar that ends to "
+        "the left of it would beat a plain test.",
+        notes=_cost_notes(costs),
     )
 
 
 def _costs_answer(costs: Costs) -> str:
-    ranked = costs.ranked
-    if not ranked:
-        return "No method certifies this network."
-    best = ranked[0]
-    return f"Smallest bound: {bound_text(best)}, by {_plain(best)}."
+    best = costs.ranked[:1]
+    if not best or best[0].vacuous:
+        return "No method certifies anything here."
+    return f"The smallest bound is {bound_text(best[0])}, by the {NAMES[best[0].name]}."
 
 
-def _costs_sentence(costs: Costs) -> str:
+def _costs_sentences(costs: Costs) -> str:
     ranked = costs.ranked
     if len(ranked) < 2:
-        return "Only one method was run, so there is nothing to compare."
-    worst = [each for each in ranked if each.vacuous]
-    useful = [each for each in ranked if not each.vacuous]
-    said = (
-        f"On the same {'data' if len(ranked) > 1 else 'examples'} and a network of one shape, "
-        f"{len(useful)} of {len(ranked)} methods certify something"
-    )
-    if useful:
-        said += f", from {bound_text(useful[0])} to {bound_text(useful[-1])}"
-    if worst:
-        said += f"; {' and '.join(_plain(each) for each in worst[:2])} {'says' if len(worst) == 1 else 'say'} nothing"
-    return f"{said}."
+        return "Fewer than two methods were run, so there is nothing to compare."
+    useful, rest = [each for each in ranked if not each.vacuous], [each for each in ranked if each.vacuous]
+    said = f"All methods get the same data and a network of the same shape: {len(useful)} of {len(ranked)} certify "
+    said += f"something, from {bound_text(useful[0])} to {bound_text(useful[-1])}." if useful else "something."
+    if rest:
+        said += f" The bound of {' and of '.join(NAMES[each.name] for each in rest[:2])} says nothing."
+    return said
 
 
-def _default_sentence(costs: Costs) -> str:
+def _default_sentences(costs: Costs) -> str:
+    """Which method is the default, and why; that its bound is the smallest is said only where it is."""
     name, ranked = costs.default, costs.ranked
-    first = " and its bound is the smallest here" if ranked and ranked[0].name == name else ""
-    why = WHY_DEFAULT.get(name, "")
+    smallest = bool(ranked) and ranked[0].name == name
+    why = "it certifies a plain network" if name == HOLD_OUT else ""
+    why += (" and " if why else "") + "it has the smallest bound here" if smallest else ""
     return (
-        f"The default of truerisk certify is {name}: {why}{first}. "
-        "PAC-Bayes is for when no data can be set aside, or when you want to know why."
+        f"The default is {name}{f': {why}' if why else ''}. PAC-Bayes is for when no data can be set aside, or when "
+        "you want to know why."
     )
 
 
 def _cost_notes(costs: Costs) -> tuple[str, ...]:
-    names = {each.name for each in costs.methods}
-    notes = []
-    if POSTERIOR in names:
-        notes.append(
-            "Trained posterior: a distribution over weights (the posterior) that training moves away from a prior "
-            "trained on the other half of the examples; one network is sampled from it."
-        )
-    if CODE in names:
-        notes.append("Compressed network: all examples train it and enter the bound, which grows with its bits.")
-    if RAW in names:
-        notes.append(
-            "PAC-Bayes around the trained weights: Q and P of act 2 in the kl form; delta covers the sampling error. "
-            "These two bounds are not saved as certificates."
-        )
-    return tuple(notes)
-
-
-def _refused(each: Cost) -> str:
-    return f"{each.title} is not for this network: {each.reason}"
+    known = {
+        PROGRESSIVE: "Progressive validation: networks trained on growing parts of the data, each tested on the next "
+        "part. One of them is drawn for each prediction.",
+        POSTERIOR: "Trained posterior: a distribution over weights that training moves away from a prior, which was "
+        "trained on the other half of the data. One network is sampled from it.",
+        CODE: "Compressed network: all examples train it and enter the bound, which grows with its length in bits.",
+        RAW: "PAC-Bayes around the trained weights: Q and P of act 2, in the kl form. Delta covers the sampling error. "
+        "These two bounds are not saved as certificates.",
+    }
+    refused = [f"{each.title}: not for this network, because {each.reason}" for each in costs.refused]
+    return (*refused, *(text for name, text in known.items() if name in {each.name for each in costs.ranked}))
 
 
 # ---- the rest ----------------------------------------------------------------------------------------------------
@@ -347,23 +348,8 @@ def _verify(tour: Tour) -> tuple[str, ...]:
     return (*lines, *(f"truerisk verify OUT/tour/{name}{data}{model}" for name in saved))
 
 
-def _code(subject: Subject) -> str:
-    return "build, data"
-
-
-def _plain(each: Cost) -> str:
-    names = {
-        HOLD_OUT: "hold-out test",
-        PROGRESSIVE: "progressive validation",
-        POSTERIOR: "trained posterior",
-        CODE: "compressed network",
-        RAW: "PAC-Bayes around the trained weights",
-        RESCALED: "PAC-Bayes rescaled",
-    }
-    return names[each.name]
-
-
 def bound_text(each: Cost) -> str:
+    """A bound, or what it comes to where it is 1 as printed."""
     return "says nothing" if each.vacuous else upper(each.bound or 0.0)
 
 
@@ -388,8 +374,12 @@ def interval(network: Network) -> str:
 
 
 def big(value: float) -> str:
-    """A KL without decimals that nobody needs, rounded up."""
-    return words.nats(value) if value < 1000 else words.magnitude(value)
+    """A KL without decimals that nobody needs, rounded up.
+
+    >>> big(38269.2), big(12.3456)
+    ('38,270', '12.35')
+    """
+    return f"{math.ceil(value):,}" if 1000 <= value < 1e9 else words.nats(value)
 
 
 def short(value: float) -> str:
@@ -419,3 +409,13 @@ def times_text(ratio: float) -> str:
     number = ratio if ratio > 1 else 1 / ratio
     shown = f"{number:.2g}" if number < 20 else f"{number:,.0f}" if number < 1e6 else f"{number:.0e}"
     return f"{'×' if ratio > 1 else '÷'} {shown}"
+
+
+def tiny(value: float) -> str:
+    """A tiny upper end as pages show it.
+
+    >>> tiny(5.2e-16)
+    '6 × 10⁻¹⁶'
+    """
+    digits, _, power = words.at_most(value).partition("e")
+    return f"{digits} × 10{power.translate(SUPERSCRIPTS)}" if power else digits
