@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH, LINES = 80, 25
 INDENT = "   "
+PAGE = "tour.html"
 
 
 def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
@@ -31,6 +32,7 @@ def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
     extra("jinja2")  # better missed now than after the work
     work = out / ".work"
 
+    from truerisk.report import write_tour
     from truerisk.tours import tour as take
 
     try:
@@ -39,6 +41,7 @@ def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
         print("stopped; the same command resumes its training, and nothing else was written.", file=sys.stderr)
         sys.exit(130)
     found.save(out)
+    write_tour(found, out / PAGE)
     shutil.rmtree(work, ignore_errors=True)
     if json:
         print(json_module.dumps(found.to_json(), allow_nan=False))
@@ -57,16 +60,20 @@ def lines(found: Tour, out: Path) -> list[str]:
     for number, act in enumerate(story.acts, start=1):
         told += [f"{number}. {_line(act.question)}", *_wrapped(act.brief, INDENT), f"{INDENT}> {_line(act.code)}"]
     told += _wrapped(story.left_out, "") if story.left_out else []
-    told += [_path("Report  ", out / "tour.html"), f"Verify  {story.verify[0].replace('OUT', str(out), 1)}"]
-    return told
+    verify = story.verify[0].replace("OUT", str(out), 1)
+    return [*told, *_command("Report  ", str(out / PAGE)), *_command("Verify  ", verify)]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _path(label: str, path: Path) -> str:
-    return f"{label}{_line(str(path))}"
+def _command(label: str, text: str) -> list[str]:
+    """A command that can be copied; a long one goes on after a backslash."""
+    room = {"break_long_words": False, "break_on_hyphens": False}
+    parts = textwrap.wrap(_line(text), WIDTH - len(label) - 2, **room)  # type: ignore[arg-type]
+    ends = [" \\"] * (len(parts) - 1) + [""]
+    return [f"{label if i == 0 else ' ' * len(label)}{part}{ends[i]}" for i, part in enumerate(parts)]
 
 
 def _line(text: str) -> str:

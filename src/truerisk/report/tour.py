@@ -9,8 +9,8 @@ from truerisk._version import __version__
 from truerisk.atomic import write_atomically
 from truerisk.report.certificate import templates
 from truerisk.report.tour_figures import costs_figure, labels_figure, twin_figure
+from truerisk.tours.result import Tour
 from truerisk.tours.story import bound_text, interval, seen, times_text
-from truerisk.tours.tour import Tour
 
 WIDE, NARROW = 780, 340  # pixels: figures are drawn twice, so that their letters keep their size on a phone
 

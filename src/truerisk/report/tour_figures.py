@@ -12,7 +12,7 @@ from html import escape
 
 from truerisk.tours.costs import Costs
 from truerisk.tours.labels import Labels, Network
-from truerisk.tours.story import bound_text, interval, seen, times_text, upper
+from truerisk.tours.story import TIMES, bound_text, interval, power_text, seen, times_text, upper
 from truerisk.tours.twin import Twin
 
 LETTER = 8.0  # pixels of an average bold letter, on the safe side
@@ -69,7 +69,7 @@ def twin_figure(twin: Twin, width: int) -> str:
     low, high = math.floor(low - 1e-9) if low < 0 else 0, math.ceil(high)
     top, height = 44, max(190, LABEL * len(moves) + 40)
     phone = width < PHONE
-    room, left = (172, 50) if phone else (250, 62)  # for the labels at the right end, for the axis at the left one
+    room, left = (172, 58) if phone else (250, 62)  # for the labels at the right end, for the axis at the left one
     right = width - room - 26
     level = [move for move in moves if not move.moved]
 
@@ -86,17 +86,17 @@ def twin_figure(twin: Twin, width: int) -> str:
     for power in range(low, high + 1, step):
         parts += [
             _line(left, y(power), right, y(power), "grid"),
-            _text(left - 8, y(power) + 4.5, f"×{10.0**power:,g}" if abs(power) < 5 else f"×10^{power}", "soft", "end"),
+            _text(left - 8, y(power) + 4.5, power_text(power), "soft", "end"),
         ]
     ends = [y(log) for log in logs]
     places = apart(ends, LABEL, 30, top + height + LABEL * len(level) / 2)
     for move, end, place in zip(moves, ends, places, strict=True):
-        color = "3" if move.moved else "2"
-        factor = times_text(move.ratio) if move.moved else "× 1" if phone else "unchanged"
+        color, near = "3" if move.moved else "2", right + 5
+        factor = times_text(move.ratio) if move.moved else f"{TIMES} 1" if phone else "unchanged"
         parts += [
             f'<polyline class="slope line-{color}" points="{left},{y(0):.1f} {right},{end:.1f}"/>',
             f'<circle class="fill-{color}" cx="{right}" cy="{end:.1f}" r="4"/>',
-            f'<polyline class="leader" points="{right + 5},{end:.1f} {right + 14},{place:.1f} {right + 20},{place:.1f}"/>',
+            f'<polyline class="leader" points="{near},{end:.1f} {right + 14},{place:.1f} {right + 20},{place:.1f}"/>',
             _text(right + 24, place + 4.5, f"{move.name} {factor}", "text-3" if move.moved else "text-2"),
         ]
     parts.append(f'<circle class="dot" cx="{left}" cy="{y(0):.1f}" r="5"/>')

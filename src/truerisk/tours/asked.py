@@ -1,4 +1,4 @@
-"""What a tour is about: a network, data, and the few choices that are open. Plain values, so that workers can get it."""
+"""What a tour is about: a network, data, and the few choices that are open. Plain values, for workers."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class Cost:
 
     @property
     def vacuous(self) -> bool:
-        return self.bound is not None and round(self.bound, 4) >= 1
+        """Whether it is 100% as printed, rounded up."""
+        return self.bound is not None and self.bound > 0.999
 
 
 @dataclass(frozen=True)

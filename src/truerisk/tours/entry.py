@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from truerisk import progress
 from truerisk.tours import costs, labels, twin
 from truerisk.tours.asked import Asked
-from truerisk.tours.estimate import LABELS, TWIN, Outline, measured, outline, parts
-from truerisk.tours.tour import Subject, Tour
+from truerisk.tours.estimate import LABELS, START, TWIN, Outline, measured, outline, parts
+from truerisk.tours.result import Subject, Tour
 
 if TYPE_CHECKING:
     from truerisk.data import Data
@@ -48,7 +49,8 @@ def tour(
     * ``workers``: processes that compute, by default two; 1 computes everything in this process.
     * ``tell``: a function that is given the estimated time, in a sentence.
 
-    ``tour(...).save("out")`` writes the page ``tour.html``, the numbers, and the certificates under ``tour/``.
+    ``tour(...).save("out")`` writes the numbers and the certificates, which ``verify`` checks; ``report.write_tour``
+    writes the page.
     """
     asked = Asked(model, data, seed, delta, float(minutes), data_dir)
     number = min(WORKERS, os.cpu_count() or 1) if workers is None else workers
@@ -69,7 +71,9 @@ def tour(
         acts = _Acts(asked, loaded, plan, engine, folder, kept)
         found = acts.play()
         files = {str(path.relative_to(folder)): path.read_bytes() for path in _saved(folder)}
-    return Tour(_subject(asked, loaded, arch.name), *found, seconds=time.monotonic() - started, files=files)
+    first, second, third, refusal = found
+    subject, seconds = _subject(asked, loaded, arch.name), time.monotonic() - started
+    return Tour(subject, first, second, third, plan.left_out, refusal, seconds, files)
 
 
 class _Acts:
@@ -79,11 +83,17 @@ class _Acts:
         self.asked, self.data, self.plan, self.engine, self.folder, self.work = asked, data, plan, engine, folder, work
         self.places = (asked, folder, work)
 
-    def play(self) -> tuple[Any, ...]:
-        with progress.bar("tour", total=round(100 * sum(self.plan.seconds.values()))) as advance:
+    @property
+    def _first(self) -> float:
+        """Seconds of work in act 1, the start of the processes included: no other work can be done beside it."""
+        return self.plan.workers * (START + self.plan.seconds[LABELS])
+
+    def play(self) -> tuple[labels.Labels, twin.Twin | None, costs.Costs, str]:
+        whole = self._first + sum(self.plan.seconds.values()) - self.plan.seconds[LABELS]
+        with progress.bar("tour", total=round(100 * whole)) as advance:
             first = self._labels(advance)
             second, third, refusal = self._rest(advance)
-        return first, second, third, self.plan.left_out, refusal
+        return first, second, third, refusal
 
     def _labels(self, advance: Callable[..., None]) -> labels.Labels:
         """Train both networks alike; with twice the epochs until both fit their labels, up to the planned attempts.
@@ -97,7 +107,7 @@ class _Acts:
             first, second = (job.result() for job in jobs)
             chance = 1 - 1 / self.data.classes
             found = labels.Labels(first, second, chance, attempt)
-            advance(round(100 * self.plan.seconds[LABELS]) if attempt == 1 else 0, note="learned or memorized?")
+            advance(round(100 * self._first) if attempt == 1 else 0, note="learned or memorized?")
             if found.fitted:
                 break
             epochs = 2 * first.epochs
@@ -180,9 +190,9 @@ def _subject(asked: Asked, data: Data, name: str) -> Subject:
     if not isinstance(asked.data, str | os.PathLike | None):
         data_option = "--data FILE"
     else:
-        data_option = "" if asked.data is None else f"--data {os.fspath(asked.data)}"
+        data_option = "" if asked.data is None else f"--data {shlex.quote(os.fspath(asked.data))}"
     own = asked.model if isinstance(asked.model, str) else "FILE.py:FACTORY"
-    model_option = "" if asked.model is None else f"--model {own}"
+    model_option = "" if asked.model is None else f"--model {shlex.quote(own)}"
     return Subject(name, data.name, len(data), data.classes, asked.delta, asked.seed, data_option, model_option)
 
 

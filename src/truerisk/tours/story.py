@@ -14,7 +14,7 @@ from truerisk.tours.labels import DATA_FILE, RANDOM, TRUE, Labels, Network
 from truerisk.tours.twin import PRIOR_STD, STD, Move, Twin
 
 if TYPE_CHECKING:
-    from truerisk.tours.tour import Tour
+    from truerisk.tours.result import Tour
 
 PARTS = {
     TWIN: "act 2 with its two PAC-Bayes bounds",
@@ -31,6 +31,7 @@ NAMES = {
     RAW: "PAC-Bayes around the weights",
     RESCALED: "PAC-Bayes rescaled",
 }
+TIMES = "\N{MULTIPLICATION SIGN}"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -63,7 +64,7 @@ class Story:
 def tell(tour: Tour) -> Story:
     """The story of a tour."""
     subject, found = tour.subject, tour.labels
-    acts = (_labels(found, subject.delta), _twin(tour.twin, tour.refusal), _costs(tour.costs, subject.delta))
+    acts = (_labels(found, subject.delta), _twin(tour.twin, tour.refusal), _costs(tour.costs, found, subject.delta))
     return Story(
         title=f"{subject.model} on {subject.data}",
         headline=_headline(found),
@@ -76,7 +77,7 @@ def tell(tour: Tour) -> Story:
 
 
 def _headline(found: Labels) -> str:
-    if found.apart and found.fitted:
+    if found.apart and found.fitted and found.true_labels.risk_upper < found.chance:
         return "Two networks make no training error. Only one of them has learned."
     if found.apart:
         return "Training error does not tell what a network has learned. A certificate does."
@@ -103,7 +104,8 @@ def _labels(found: Labels, delta: float) -> Act:
 def _labels_answer(found: Labels) -> str:
     true, random = found.true_labels, found.random_labels
     if found.apart:
-        return f"One errs on at most {upper(true.risk_upper)} of unseen examples, the other on at least {lower(random.risk_lower)}."
+        least, most = lower(random.risk_lower), upper(true.risk_upper)
+        return f"One errs on at most {most} of unseen examples, the other on at least {least}."
     return "The two certified intervals overlap, so nothing is certain yet."
 
 
@@ -170,7 +172,7 @@ def _measures_table(true: Network, random: Network) -> tuple[tuple[str, str, str
     }
     for name, title in titles.items():
         if name in true.measures and name in random.measures:
-            rows.append((title, *(_value(name, each.measures[name]) for each in (true, random))))
+            rows.append((title, _value(name, true.measures[name]), _value(name, random.measures[name])))
     return (*rows, ("Certified error on unseen examples", interval(true), interval(random)))
 
 
@@ -202,7 +204,7 @@ def _twin(twin: Twin | None, refusal: str) -> Act:
         why = "This act was left out to stay within the time limit."
         if refusal:
             why = f"No twin was made: {textwrap.shorten(refusal, 200, placeholder=' ...')}"
-        return Act(question, "This network was not rescaled.", (why,), why, code, "")
+        return Act(question, "Nothing was rescaled here.", (why,), why, code, "")
     return Act(
         question=question,
         answer=_twin_answer(twin),
@@ -258,15 +260,15 @@ def _still(twin: Twin) -> str:
             "search did not end at the same place twice."
         )
     return (
-        f"Rescaled optimally, both have {big(twin.kl_tightened)} nats and a bound of {short(twin.bound_tightened)}, and so has "
-        "every other twin."
+        f"Rescaled optimally, both have {big(twin.kl_tightened)} nats and a bound of {short(twin.bound_tightened)}, "
+        "and so has every other twin."
     )
 
 
 # ---- act 3 -------------------------------------------------------------------------------------------------------
 
 
-def _costs(costs: Costs, delta: float) -> Act:
+def _costs(costs: Costs, found: Labels, delta: float) -> Act:
     listed = "; ".join(f"{NAMES[each.name]} {bound_text(each)}" for each in costs.ranked)
     return Act(
         question="What does a certificate cost?",
@@ -277,7 +279,7 @@ def _costs(costs: Costs, delta: float) -> Act:
         caption="Certified upper bound on the error on unseen examples, smallest first. Each certificate stands alone, "
         f"with failure probability {words.delta(delta)}; the dashed line is the hold-out baseline. A bar that ends to "
         "the left of it would beat a plain test.",
-        notes=_cost_notes(costs),
+        notes=(*_longer(found), *_cost_notes(costs)),
     )
 
 
@@ -310,6 +312,16 @@ def _default_sentences(costs: Costs) -> str:
         f"The default is {name}{f': {why}' if why else ''}. PAC-Bayes is for when no data can be set aside, or when "
         "you want to know why."
     )
+
+
+def _longer(found: Labels) -> list[str]:
+    """Why the hold-out test of this act may differ from act 1."""
+    if found.attempts == 1:
+        return []
+    return [
+        f"Here all networks are trained for the usual number of epochs. In act 1 they were trained for "
+        f"{found.true_labels.epochs:,} epochs, because random labels take longer to fit."
+    ]
 
 
 def _cost_notes(costs: Costs) -> tuple[str, ...]:
@@ -408,7 +420,18 @@ def times_text(ratio: float) -> str:
     """
     number = ratio if ratio > 1 else 1 / ratio
     shown = f"{number:.2g}" if number < 20 else f"{number:,.0f}" if number < 1e6 else f"{number:.0e}"
-    return f"{'×' if ratio > 1 else '÷'} {shown}"
+    return f"{TIMES if ratio > 1 else '÷'} {shown}"
+
+
+def power_text(power: int) -> str:
+    """A power of ten as a label of an axis.
+
+    >>> power_text(3), power_text(-2), power_text(9)
+    ('×1,000', '×0.01', '×10⁹')
+    """
+    if abs(power) < 5:
+        return f"{TIMES}{10**power:,}" if power >= 0 else f"{TIMES}{10.0**power:g}"
+    return f"{TIMES}10{str(power).translate(SUPERSCRIPTS)}"
 
 
 def tiny(value: float) -> str:
@@ -418,4 +441,4 @@ def tiny(value: float) -> str:
     '6 × 10⁻¹⁶'
     """
     digits, _, power = words.at_most(value).partition("e")
-    return f"{digits} × 10{power.translate(SUPERSCRIPTS)}" if power else digits
+    return f"{digits} {TIMES} 10{power.translate(SUPERSCRIPTS)}" if power else digits

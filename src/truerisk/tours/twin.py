@@ -10,6 +10,7 @@ Guedj, arXiv 2509.26149).
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,10 +177,8 @@ def plain(network: nn.Module, data: Data) -> nn.Module:
     from truerisk.nets import fold_batch_norm
 
     network = copy.deepcopy(network).eval()
-    try:
+    with suppress(TrueriskError):  # a norm that cannot be folded stays, and pins what it would move
         network = fold_batch_norm(network, torch.from_numpy(data.X[:1]))
-    except TrueriskError:
-        pass
     try:
         double = copy.deepcopy(network).double()
         with torch.no_grad():

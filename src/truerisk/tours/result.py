@@ -17,7 +17,7 @@ from truerisk.tours.twin import Twin
 if TYPE_CHECKING:
     from truerisk.tours.story import Story
 
-FOLDER, PAGE, NUMBERS = "tour", "tour.html", "tour.json"
+FOLDER, NUMBERS = "tour", "tour.json"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Subject:
 class Tour:
     """What a tour found. ``twin`` and ``costs`` are None where they were left out, to stay within the limit of time.
 
-    ``refusal`` says why a network has no twin. ``save`` writes the page, the numbers and the certificates.
+    ``refusal`` says why a network has no twin. ``save`` writes the numbers and the certificates.
     """
 
     subject: Subject
@@ -78,11 +78,13 @@ class Tour:
         }
 
     def save(self, folder: str | Path) -> Path:
-        """Write the certificates, ``tour.json`` and ``tour.html`` into ``folder``; return where the page is."""
-        from truerisk.report.tour import write_tour
+        """Write the certificates, which ``verify`` checks, and ``tour.json``; return where that is.
 
+        ``truerisk.report.write_tour(tour, path)`` writes the page.
+        """
         folder = Path(folder)
+        (folder / NUMBERS).unlink(missing_ok=True)  # it comes last, so that a tour is never half there
         for name, content in self.files.items():
             write_atomically(folder / FOLDER / name, content)
         write_atomically(folder / NUMBERS, (dumps(self.to_json(), indent=2, allow_nan=False) + "\n").encode())
-        return write_tour(self, folder / PAGE)
+        return folder / NUMBERS
