@@ -67,7 +67,7 @@ OUTCOMES = {
         TOUR,
         subject=OWN,
         twin=None,
-        refusal="the network " + "cannot be followed, " * 30,
+        refusal="the network cannot be followed, because " + "x" * 300,
         costs=Costs(METHODS[:4], "x"),
     ),
     "left out": replace(

@@ -48,12 +48,17 @@ def _network(title: str, network: Network, color: int, y: float, x: _Scale, left
     parts = [_text(left, y + 16, title, "strong")]
     parts += [
         f'<circle class="dot" cx="{dot:.1f}" cy="{lane:.1f}" r="6"/>',
-        _text(dot + 14, lane + 4.5, f"{seen(network.train_error)} of its {network.n_train:,} training examples", "")
+        _text(
+            dot + 14,
+            lane + 4.5,
+            f"errs on {seen(network.train_error)} of its {network.n_train:,} training examples",
+            "",
+        )
         if dot < (left + right) / 2
-        else _text(dot - 14, lane + 4.5, f"{seen(network.train_error)} of its training examples", "", "end"),
+        else _text(dot - 14, lane + 4.5, f"errs on {seen(network.train_error)} of its training examples", "", "end"),
         f'<rect class="fill-{color}" x="{start:.1f}" y="{low - 9:.1f}" width="{wide:.1f}" height="18" rx="2"/>',
     ]
-    label = f"{interval(network)} of unseen{'' if right < PHONE else ' examples'}"
+    label = f"errs on {interval(network)} of unseen{'' if right < PHONE else ' examples'}"
     if end + 10 + LETTER * len(label) < right:
         parts.append(_text(end + 10, low + 4.5, label, "strong halo"))
     else:

@@ -105,7 +105,7 @@ def _labels_answer(found: Labels) -> str:
     true, random = found.true_labels, found.random_labels
     if found.apart:
         least, most = lower(random.risk_lower), upper(true.risk_upper)
-        return f"One errs on at most {most} of unseen examples, the other on at least {least}."
+        return f"One misclassifies at most {most} of unseen examples, the other at least {least}."
     return "The two certified intervals overlap, so nothing is certain yet."
 
 
@@ -131,8 +131,8 @@ def _unseen_sentences(found: Labels) -> str:
     point = "Only unseen examples tell learning from memorizing."
     if not found.apart:
         return (
-            f"{point} {true.n_test:,} test examples are too few here: the first network errs on {interval(true)} of "
-            f"unseen examples, the second on {interval(random)}."
+            f"{point} The {true.n_test:,} test examples are too few here: the first network errs on {interval(true)} "
+            f"of unseen examples, the second on {interval(random)}."
         )
     gap = (
         f" The second network does at least {points(random.gap_lower)} worse than on its own examples, and that gap is "
@@ -179,7 +179,10 @@ def _measures_table(true: Network, random: Network) -> tuple[tuple[str, str, str
 def _measures_sentences(true: Network, random: Network) -> str:
     """What the usual measures do: the same for both, a hint, or nothing."""
     hints = []
-    for name, title in (("l2-norm", "the norm of the weights"), ("median-margin", "the median margin")):
+    for name, title in (
+        ("l2-norm", "the norm of the weights"),
+        ("median-margin", "the median margin (lead of the correct class)"),
+    ):
         if min(true.measures.get(name, 0), random.measures.get(name, 0)) > 0:
             hints.append(f"{title} is {factor(random.measures[name] / true.measures[name])}")
     said = [f"With random labels, {' and '.join(hints)}. Such numbers hint; they certify nothing."] if hints else []
@@ -212,9 +215,9 @@ def _twin(twin: Twin | None, refusal: str) -> Act:
             "Multiply the weights that enter a hidden unit by a positive number, and divide those that leave it by the "
             f"same number: no output changes. Here {twin.channels:,} units were rescaled at random, and the largest "
             f"relative change is {tiny(twin.output_change)}.",
-            "A PAC-Bayes bound grows with the KL divergence, which says how far a distribution Q around the weights is "
-            f"from a prior P that was fixed before the data. {_kl_words(twin)}",
-            _still(twin),
+            "A PAC-Bayes bound grows with the KL divergence (in nats), which says how far a distribution Q around the "
+            f"weights is from a prior P that was fixed before the data. {_kl_words(twin)}",
+            f"{_still(twin)} PAC-Bayes certificates use this smallest KL; finding it uses no delta.",
         ),
         brief=f"A rescaled twin computes the same outputs (relative change {words.at_most(twin.output_change)}). "
         f"{_kl_words(twin)} {_still(twin)}",
@@ -222,8 +225,8 @@ def _twin(twin: Twin | None, refusal: str) -> Act:
         caption="Numbers of the rescaled twin divided by those of the network as trained; the axis is logarithmic. A "
         "level line is about the function. A line that leaves the level is about how the weights are written.",
         notes=(
-            "The weight norm is Euclidean, sharpness is the trace of the Hessian of the training loss, and the path "
-            "norm adds up the absolute products of the weights along all paths.",
+            "The weight norm is Euclidean, and sharpness is the trace of the Hessian of the training loss. The path norm "
+            "adds up the absolute products of the weights along all paths.",
             f"Q is a Gaussian around the weights with standard deviation {twin.noise:g}. Its networks err on "
             f"{seen(twin.error)} of the {twin.n:,} examples.",
             "The rescaling carries Q along: its standard deviations are multiplied by the same factors. So Q and its "
