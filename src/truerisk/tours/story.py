@@ -215,8 +215,8 @@ def _twin(twin: Twin | None, refusal: str) -> Act:
             "Multiply the weights that enter a hidden unit by a positive number, and divide those that leave it by the "
             f"same number: no output changes. Here {twin.channels:,} units were rescaled at random, and the largest "
             f"relative change is {tiny(twin.output_change)}.",
-            "A PAC-Bayes bound grows with the KL divergence (in nats), which says how far a distribution Q around the "
-            f"weights is from a prior P that was fixed before the data. {_kl_words(twin)}",
+            "A PAC-Bayes bound grows with the KL divergence (in nats). This says how far a distribution Q around the "
+            f"weights is from a prior P, which was fixed before the data. {_kl_words(twin)}",
             f"{_still(twin)} PAC-Bayes certificates use this smallest KL; finding it uses no delta.",
         ),
         brief=f"A rescaled twin computes the same outputs (relative change {words.at_most(twin.output_change)}). "
@@ -225,8 +225,8 @@ def _twin(twin: Twin | None, refusal: str) -> Act:
         caption="Numbers of the rescaled twin divided by those of the network as trained; the axis is logarithmic. A "
         "level line is about the function. A line that leaves the level is about how the weights are written.",
         notes=(
-            "The weight norm is Euclidean, and sharpness is the trace of the Hessian of the training loss. The path norm "
-            "adds up the absolute products of the weights along all paths.",
+            "The weight norm is Euclidean, and sharpness is the trace of the Hessian of the training loss. The path "
+            "norm adds up the absolute products of the weights along all paths.",
             f"Q is a Gaussian around the weights with standard deviation {twin.noise:g}. Its networks err on "
             f"{seen(twin.error)} of the {twin.n:,} examples.",
             "The rescaling carries Q along: its standard deviations are multiplied by the same factors. So Q and its "
@@ -290,6 +290,8 @@ def _costs_answer(costs: Costs) -> str:
     best = costs.ranked[:1]
     if not best or best[0].vacuous:
         return "No method certifies anything here."
+    if len(costs.ranked) == 1:
+        return f"The {NAMES[best[0].name]} certifies at most {bound_text(best[0])}."
     return f"The smallest bound is {bound_text(best[0])}, by the {NAMES[best[0].name]}."
 
 
