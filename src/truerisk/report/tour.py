@@ -9,8 +9,10 @@ from truerisk._version import __version__
 from truerisk.atomic import write_atomically
 from truerisk.report.certificate import templates
 from truerisk.report.tour_figures import costs_figure, labels_figure, twin_figure
+from truerisk.tours.costs_words import bound_text
+from truerisk.tours.labels_words import interval
+from truerisk.tours.numbers import seen, times_text
 from truerisk.tours.result import Tour
-from truerisk.tours.story import bound_text, interval, seen, times_text
 
 WIDE, NARROW = 780, 340  # pixels: figures are drawn twice, so that their letters keep their size on a phone
 

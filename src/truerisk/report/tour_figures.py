@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from html import escape
 
 from truerisk.tours.costs import Costs
+from truerisk.tours.costs_words import bound_text
 from truerisk.tours.labels import Labels, Network
-from truerisk.tours.story import TIMES, bound_text, interval, power_text, seen, times_text, upper
+from truerisk.tours.labels_words import interval
+from truerisk.tours.numbers import TIMES, power_text, seen, times_text, upper
 from truerisk.tours.twin import Twin
 
 LETTER = 8.0  # pixels of an average bold letter, on the safe side
