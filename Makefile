@@ -13,7 +13,9 @@ demo: $(VENV)/.demo
 	$(BIN)/truerisk certify --out $(OUT)
 	$(BIN)/truerisk verify $(OUT)
 	@echo
-	@echo "Open $(OUT)/report.html in a browser. Next: $(BIN)/truerisk certify --help"
+	$(BIN)/truerisk tour --out $(OUT)
+	@echo
+	@echo "Open $(OUT)/tour.html and $(OUT)/report.html in a browser. Next: $(BIN)/truerisk certify --help"
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal

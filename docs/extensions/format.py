@@ -38,7 +38,8 @@ TOP, PLAN, OPTIONS = "", "plan", "settings.options"
 NUMBERED = ("counts", "files")  # names with a number in them are described once, with N in its place
 WHOLE = ("software",)  # depends on the machine: described as a whole
 SAME = {"steps.draws": "draws"}  # objects that are described elsewhere
-INSIDE = ("floor_detail", "ledger", "breakdown", "fit", "data", "model")  # described in the table of the object around them
+# Described in the table of the object around them.
+INSIDE = ("floor_detail", "ledger", "breakdown", "fit", "data", "model")
 TYPED: dict[str, Any] = {"data": DataCard, "draws": DrawPlan, "settings": Settings, PLAN: Plan}
 WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", NoneType: "null"}
 PRIORS = (Prior("zero"), Prior("init"), Prior("split:0.5"), NOTHING_TRAINED)
@@ -60,8 +61,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "of disagreements.",
         "empirical_risk_upper": "The error rate that enters the bound: ``empirical_risk`` plus its Monte Carlo error. "
         "Equal to ``empirical_risk`` where nothing is sampled.",
-        "empirical_risk_lower": "The error rate that enters the lower end: without ties, and minus its Monte Carlo error. "
-        "Null without a lower end.",
+        "empirical_risk_lower": "The error rate that enters the lower end: without ties, minus its Monte Carlo error. Null "
+        "without a lower end.",
         "fit": "Training error and gap to unseen examples, or null where no training error is known.",
         "n_certify": "Number of rows in the certification set.",
         "n_prior": "Number of rows that train first; with ``fresh``, of rows left out because the network saw them.",

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from truerisk.nets import fold_batch_norm
     from truerisk.pacbayes import Gaussian, tighten
     from truerisk.symmetry import find_symmetry, path_norm
+    from truerisk.tours import Tour, tour
 
 _WHERE = {
     "Certificate": "truerisk.certificates",
     "Gaussian": "truerisk.pacbayes",
     "NotRepeatedError": "truerisk.errors",
+    "Tour": "truerisk.tours",
     "TrueriskError": "truerisk.errors",
     "VerificationError": "truerisk.errors",
     "audit": "truerisk.measures.audit",
@@ -35,6 +37,7 @@ _WHERE = {
     "path_norm": "truerisk.symmetry",
     "search": "truerisk.certificates.search",
     "tighten": "truerisk.pacbayes",
+    "tour": "truerisk.tours",
     "verify": "truerisk.certificates",
 }
 
@@ -42,6 +45,7 @@ __all__ = [
     "Certificate",
     "Gaussian",
     "NotRepeatedError",
+    "Tour",
     "TrueriskError",
     "VerificationError",
     "__version__",
@@ -53,6 +57,7 @@ __all__ = [
     "path_norm",
     "search",
     "tighten",
+    "tour",
     "verify",
 ]
 

@@ -13,6 +13,7 @@ from truerisk.cli.declare.lab import lab_app
 from truerisk.cli.declare.measure import measure
 from truerisk.cli.declare.search import search
 from truerisk.cli.declare.symmetry_rescale import rescale, symmetry
+from truerisk.cli.declare.tour import tour
 from truerisk.cli.declare.verify_predict import predict, verify
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ def root(
 
 
 app.command(cls=CertifyCommand)(certify)
+app.command()(tour)
 app.command()(search)
 app.command()(verify)
 app.command()(predict)

@@ -1,0 +1,81 @@
+"""``truerisk tour``: what it does once its options are parsed, and what a person sees of it."""
+
+from __future__ import annotations
+
+import json as json_module
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truerisk import progress
+from truerisk.errors import TrueriskError
+
+if TYPE_CHECKING:
+    from truerisk.tours import Tour
+
+WIDTH, LINES = 80, 25
+INDENT = "   "
+PAGE = "tour.html"
+
+
+def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
+    """Compute the three acts, write the page and the certificates, print the story."""
+    from truerisk.report.extra import extra
+    from truerisk.tours.asked import Asked
+
+    progress.enable(not quiet)
+    if out.exists() and not out.is_dir():
+        raise TrueriskError(f"--out {out} is a file; give a folder.")
+    Asked(**asked)  # bad options end here, before anything is loaded
+    extra("jinja2")  # better missed now than after the work
+    work = out / ".work"
+
+    from truerisk.report import write_tour
+    from truerisk.tours import tour as take
+
+    try:
+        found = take(**asked, work=work, tell=None if quiet else _say)
+    except KeyboardInterrupt:
+        print("stopped; the same command resumes its training, and nothing else was written.", file=sys.stderr)
+        sys.exit(130)
+    found.save(out)
+    write_tour(found, out / PAGE)
+    shutil.rmtree(work, ignore_errors=True)
+    if json:
+        print(json_module.dumps(found.to_json(), allow_nan=False))
+    else:
+        print("\n".join(lines(found, out)))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def lines(found: Tour, out: Path) -> list[str]:
+    """The story in at most 25 lines of 80 columns: an act is a question, its numbers, and a line of code."""
+    story = found.story
+    told = [*_wrapped(story.headline, "")]
+    for number, act in enumerate(story.acts, start=1):
+        told += [f"{number}. {_line(act.question)}", *_wrapped(act.brief, INDENT), f"{INDENT}> {_line(act.code)}"]
+    told += _wrapped(story.left_out, "") if story.left_out else []
+    verify = story.verify[0].replace("OUT", str(out), 1)
+    return [*told, *_command("Report  ", str(out / PAGE)), *_command("Verify  ", verify)]
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _command(label: str, text: str) -> list[str]:
+    """A command that can be copied; a long one goes on after a backslash."""
+    room = {"break_long_words": False, "break_on_hyphens": False}
+    parts = textwrap.wrap(_line(text), WIDTH - len(label) - 2, **room)  # type: ignore[arg-type]
+    ends = [" \\"] * (len(parts) - 1) + [""]
+    return [f"{label if i == 0 else ' ' * len(label)}{part}{ends[i]}" for i, part in enumerate(parts)]
+
+
+def _line(text: str) -> str:
+    """Whatever is in a user's name, it does not steer the terminal."""
+    return "".join(each if each.isprintable() else "?" for each in text)

@@ -1,0 +1,62 @@
+"""What a tour is about: a network, data, and the few choices that are open. Plain values, for workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truerisk.certificates.schema import option, settle
+from truerisk.certificates.settings import LARGEST_SEED
+
+if TYPE_CHECKING:
+    from truerisk.data import Data
+
+# The network of the built-in tour. One layer of 64 filters has room for the random labels of 898 digits and still
+# learns the true ones well, in some four seconds.
+MODEL, LR = "convnet:64", 5e-3
+DATA = "digits"
+PRIOR = "split:0.5"  # half of the examples train, the other half test
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The choices behind one tour."""
+
+    model: object = None
+    data: object = None
+    seed: int = option(0, "Seed of the split, the training, and the random labels.", low=0, high=LARGEST_SEED)
+    delta: float = option(0.05, "Failure probability of each certificate.", above=0, below=1, hint="0.05 is usual")
+    minutes: float = option(10.0, "Time limit; parts that would exceed it are left out.", above=0)
+    data_dir: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+    @property
+    def builtin(self) -> bool:
+        """Whether this is the tour that comes with the library."""
+        return self.model is None and self.data is None
+
+    @property
+    def network(self) -> object:
+        return MODEL if self.builtin else self.model
+
+    @property
+    def lr(self) -> float | None:
+        """The learning rate of the built-in tour; None: the usual one for the network."""
+        return LR if self.builtin else None
+
+    def load(self) -> Data:
+        from truerisk.data import load
+
+        return load(DATA if self.data is None else self.data, self.data_dir)
+
+    def certify(self, data: Data, work: Path, **more: Any) -> Any:
+        """``truerisk.certify`` with these choices, in one thread and without progress of its own."""
+        from truerisk import progress
+        from truerisk.certificates import certify
+
+        choices: dict[str, Any] = {"delta": self.delta, "seed": self.seed, "lr": self.lr, "threads": 1, "work": work}
+        with progress.silent():
+            return certify(self.network, data, **(choices | more))

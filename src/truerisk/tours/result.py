@@ -1,0 +1,90 @@
+"""The result of a tour: three acts in numbers, the story that they tell, and the certificates as files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truerisk._version import __version__
+from truerisk.atomic import write_atomically
+from truerisk.tours.costs import Costs
+from truerisk.tours.labels import Labels
+from truerisk.tours.twin import Twin
+
+if TYPE_CHECKING:
+    from truerisk.tours.story import Story
+
+FOLDER, NUMBERS = "tour", "tour.json"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The network and the data of a tour, in words, and the options that name them on the command line."""
+
+    model: str
+    data: str
+    n: int
+    classes: int
+    delta: float
+    seed: int
+    data_option: str  # "" for the built-in tour
+    model_option: str
+
+
+@dataclass(frozen=True)
+class Tour:
+    """What a tour found. ``twin`` and ``costs`` are None where they were left out, to stay within the limit of time.
+
+    ``refusal`` says why a network has no twin. ``save`` writes the numbers and the certificates.
+    """
+
+    subject: Subject
+    labels: Labels
+    twin: Twin | None
+    costs: Costs
+    left_out: tuple[str, ...] = ()
+    refusal: str = ""
+    seconds: float = 0.0
+    files: dict[str, bytes] = field(default_factory=dict, repr=False)  # certificates, by path under FOLDER
+
+    @cached_property
+    def story(self) -> Story:
+        """The tour in sentences."""
+        from truerisk.tours.story import tell
+
+        return tell(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what ``truerisk tour --json`` prints."""
+        labels = self.labels.to_json()
+        return {
+            "true_labels": labels["true_labels"],
+            "random_labels": labels["random_labels"],
+            "chance": self.labels.chance,
+            "attempts": self.labels.attempts,
+            "twin": None if self.twin is None else self.twin.to_json(),
+            "methods": self.costs.to_json(),
+            "default_method": self.costs.default,
+            "left_out": list(self.left_out),
+            "model": self.subject.model,
+            "data": self.subject.data,
+            "n": self.subject.n,
+            "delta": self.subject.delta,
+            "seed": self.subject.seed,
+            "version": __version__,
+        }
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the certificates, which ``verify`` checks, and ``tour.json``; return where that is.
+
+        ``truerisk.report.write_tour(tour, path)`` writes the page.
+        """
+        folder = Path(folder)
+        (folder / NUMBERS).unlink(missing_ok=True)  # it comes last, so that a tour is never half there
+        for name, content in self.files.items():
+            write_atomically(folder / FOLDER / name, content)
+        write_atomically(folder / NUMBERS, (dumps(self.to_json(), indent=2, allow_nan=False) + "\n").encode())
+        return folder / NUMBERS

@@ -1,0 +1,84 @@
+"""The tour in sentences. Every number comes from the run, and every claim has a text for each outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from truerisk import words
+from truerisk.tours.act import Act
+from truerisk.tours.costs import CODE, HOLD_OUT, POSTERIOR, PROGRESSIVE
+from truerisk.tours.costs_words import tell_costs
+from truerisk.tours.estimate import TWIN
+from truerisk.tours.labels import DATA_FILE, RANDOM, TRUE, Labels
+from truerisk.tours.labels_words import tell_labels
+from truerisk.tours.twin_words import tell_twin
+
+if TYPE_CHECKING:
+    from truerisk.tours.result import Tour
+
+PARTS = {
+    TWIN: "act 2 with its two PAC-Bayes bounds",
+    PROGRESSIVE: "progressive validation",
+    POSTERIOR: "the trained posterior",
+    CODE: "the compressed network",
+    HOLD_OUT: "the hold-out test",
+}
+
+
+@dataclass(frozen=True)
+class Story:
+    """The whole tour."""
+
+    title: str
+    headline: str
+    lead: str
+    acts: tuple[Act, ...]
+    left_out: str
+    verify: tuple[str, ...]
+
+
+def tell(tour: Tour) -> Story:
+    """The story of a tour."""
+    subject, found = tour.subject, tour.labels
+    acts = (
+        tell_labels(found, subject.delta),
+        tell_twin(tour.twin, tour.refusal),
+        tell_costs(tour.costs, found, subject.delta),
+    )
+    return Story(
+        title=f"{subject.model} on {subject.data}",
+        headline=_headline(found),
+        lead=f"Three questions about one network ({subject.model}) and {subject.n:,} examples ({subject.data}). Each "
+        f"certificate on this page fails with probability at most {words.delta(subject.delta)}.",
+        acts=acts,
+        left_out=_left_out(tour.left_out),
+        verify=_verify(tour),
+    )
+
+
+def _headline(found: Labels) -> str:
+    if found.apart and found.fitted and found.true_labels.risk_upper < found.chance:
+        return "Two networks make no training error. Only one of them has learned."
+    if found.apart:
+        return "Training error does not tell what a network has learned. A certificate does."
+    return "These examples are too few to certify what the network has learned."
+
+
+def _left_out(names: tuple[str, ...]) -> str:
+    if not names:
+        return ""
+    listed = ", ".join(PARTS[name] for name in names)
+    return f"Left out, by the estimate before the start, to stay within the time limit: {listed}."
+
+
+def _verify(tour: Tour) -> tuple[str, ...]:
+    """The commands that check the certificates; OUT is where they were saved."""
+    subject = tour.subject
+    model = f" {subject.model_option}" if subject.model_option else ""
+    data = f" {subject.data_option}" if subject.data_option else ""
+    lines = [f"truerisk verify OUT/tour/{TRUE}{data}{model}"]
+    if DATA_FILE in tour.files:
+        lines.append(f"truerisk verify OUT/tour/{RANDOM} --data OUT/tour/{DATA_FILE}{model}")
+    saved = [each.name for each in tour.costs.ranked if each.saved]
+    return (*lines, *(f"truerisk verify OUT/tour/{name}{data}{model}" for name in saved))
