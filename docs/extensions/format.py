@@ -61,8 +61,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "of disagreements.",
         "empirical_risk_upper": "The error rate that enters the bound: ``empirical_risk`` plus its Monte Carlo error. "
         "Equal to ``empirical_risk`` where nothing is sampled.",
-        "empirical_risk_lower": "The error rate that enters the lower end: without ties, minus its Monte Carlo error. Null "
-        "without a lower end.",
+        "empirical_risk_lower": "The error rate that enters the lower end: without ties, minus its Monte Carlo error. "
+        "Null without a lower end.",
         "fit": "Training error and gap to unseen examples, or null where no training error is known.",
         "n_certify": "Number of rows in the certification set.",
         "n_prior": "Number of rows that train first; with ``fresh``, of rows left out because the network saw them.",
