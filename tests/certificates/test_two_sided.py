@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from truerisk.certificates.diagnosis import CANNOT_TELL, GOOD_FIT, OVERFITS, UND
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.story import tell
 from truerisk.data import Data, load, random_labels
+from truerisk.report.certificate import render
 
 DRAWS = 2_000
 ONE_END = {"pick-to-learn", "recursive"}
@@ -234,3 +237,15 @@ def test_a_forger_who_moves_the_shares_is_caught(shades, tmp_path):
     truerisk.verify(saved(forged, tmp_path / "honest"), data=shades)  # the same evidence with both ends is honest
     with pytest.raises(VerificationError):
         truerisk.verify(replace_claims(cert, tmp_path / "a", risk_lower=0.5, empirical_risk_lower=0.6), data=shades)
+
+
+def test_terminal_and_page_say_what_both_ends_are(made, shades):
+    told = tell(made["hold-out"].record)
+    assert "not split over both ends" in told.floor.meaning
+    assert "splitting delta over both ends" in told.verdict
+    text = html.unescape(re.sub(r"<[^>]*>", "", render(made["hold-out"].record)))
+    for words in (told.fit, told.lower.meaning, "at least"):
+        assert words in text
+    plain = tell(truerisk.certify("mlp:8", shades, epochs=2).record)
+    assert plain.lower is None
+    assert "the same number" in plain.floor.meaning

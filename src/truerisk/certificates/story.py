@@ -173,18 +173,26 @@ def _instead(record: Record) -> str:
     floor, settings = record.floor, record.settings
     wrong = f"({floor.errors:,} errors on {floor.n:,} examples)."
     if settings.method.is_floor:
-        same = floor.bound == record.derivation.risk_bound
-        is_it = "the same number" if same else "the bound if no other method had been tried"
+        over = _split_over(record)
+        is_it = f"the bound if delta were not split over {over}" if over else "the same number"
         return f"The certificate is itself a hold-out bound, and its baseline is {is_it} {wrong}"
     shared = f" (with delta split over {settings.tried:,} configurations too)" if settings.tried > 1 else ""
     return f"The hold-out bound that you could use instead{shared}: {floor.what} {wrong}"
 
 
+def _split_over(record: Record) -> str:
+    """What a hold-out certificate splits delta over and its baseline does not; empty where they are one number."""
+    split = (("both ends", record.settings.two_sided), ("all methods", record.settings.methods > 1))
+    same = record.floor.bound == record.derivation.risk_bound
+    return "" if same else " and ".join(name for name, is_split in split if is_split)
+
+
 def _verdict(record: Record) -> str:
     bound, floor = record.derivation.risk_bound, record.floor.bound
     if record.settings.method.is_floor:
-        more = "." if floor == bound else "; splitting delta over the methods makes it higher than the baseline."
-        return f"The certificate is itself a hold-out bound{more}"
+        over = _split_over(record)
+        higher = f"; splitting delta over {over} makes it higher than the baseline" if over else ""
+        return f"The certificate is itself a hold-out bound{higher}."
     order = "as high as" if floor == bound else "lower than" if floor < bound else "higher than"
     return f"The hold-out baseline, a plain test on held-out examples, is {order} the certificate here."
 
