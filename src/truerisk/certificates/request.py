@@ -29,7 +29,7 @@ class Request:
 
     data: object = option(None, "Dataset name (digits, mnist, openml:iris) or path (.npz, folder).", shown="digits")
     model: object = option(
-        None, "Network: mlp, mlp:600-600, convnet, FILE.py:NAME, or MODULE:NAME.", shown="convnet or mlp, by input"
+        None, "Network: mlp, mlp:600-600, convnet, FILE.py:NAME, or MODULE:NAME.", shown="by input"
     )
     weights: object = option(
         None,

@@ -32,7 +32,7 @@ def certify() -> None:
     Examples: truerisk certify
     | truerisk certify --data mnist --prior init
     | truerisk certify --method all --for deterministic
-    | truerisk certify --model net.py:build --weights w.safetensors --fresh test.npz
+    | truerisk certify --model net.py:build --weights w.safetensors --fresh test.npz --two-sided
     | truerisk certify --model net.py:build --weights w.safetensors --data train.npz --unlabeled new.npy
     """
 
