@@ -22,7 +22,9 @@ from truerisk.certificates.diagnosis import CANNOT_TELL, GOOD_FIT, OVERFITS, UND
 from truerisk.certificates.methods import METHODS
 from truerisk.certificates.story import tell
 from truerisk.data import Data, load, random_labels
+from truerisk.plan import Plan
 from truerisk.report.certificate import render
+from truerisk.training import fit
 
 DRAWS = 2_000
 ONE_END = {"pick-to-learn", "recursive"}
@@ -249,3 +251,33 @@ def test_terminal_and_page_say_what_both_ends_are(made, shades):
     plain = tell(truerisk.certify("mlp:8", shades, epochs=2).record)
     assert plain.lower is None
     assert "the same number" in plain.floor.meaning
+
+
+class OwnCNN(nn.Module):
+    """As users write them: convolutions, a pool, a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 6, 3, padding=1), nn.Conv2d(6, 8, 3)
+        self.pool, self.head = (
+            nn.MaxPool2d(2),
+            nn.Sequential(nn.Flatten(), nn.Linear(8, 12), nn.ReLU(), nn.Linear(12, 10)),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.pool(torch.relu(self.second(self.pool(torch.relu(self.first(x)))))))
+
+
+def test_a_rescaled_twin_of_an_own_network_keeps_its_certificate(shades):
+    """Both ends, training error, gap and diagnosis are about the function, not about the weights."""
+    train, rest = shades.take(np.arange(150)), shades.take(np.arange(150, 300))
+    torch.manual_seed(0)
+    network = OwnCNN()
+    fit(network, train, Plan(epochs=20, batch_size=32, lr=0.01))
+    network.eval()
+    symmetry = truerisk.find_symmetry(network, torch.from_numpy(shades.X[:1]))
+    twin = symmetry.rescale(network, symmetry.random(std=2.0, seed=3))
+    assert not torch.allclose(twin.first.weight, network.first.weight, rtol=0.5)
+    one, two = (truerisk.certify(each, fresh=rest, trained_on=train, two_sided=True) for each in (network, twin))
+    assert (one.risk_lower, one.risk_bound, one.fit) == (two.risk_lower, two.risk_bound, two.fit)
+    assert 0 < one.risk_lower < one.risk_bound < 1

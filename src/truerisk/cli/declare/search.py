@@ -16,9 +16,7 @@ def search(
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Network, as for certify; repeat the option to compare.", show_default="by input"
-        ),
+        typer.Option(help="Network, as for certify; repeat the option to compare.", show_default="by input"),
     ] = None,
     lr: Annotated[
         list[float] | None,
