@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
     print(cert.sentence)
     errors, n = cert.record["floor_detail"]["errors"], cert.record["n_certify"]
     print(
-        f"{errors} errors on {n} fresh examples: seen {seen(cert.empirical_risk)}, certified {bound(cert.risk_bound)}"
+        f"{errors} errors on {n} fresh examples: observed {seen(cert.empirical_risk)}, certified {bound(cert.risk_bound)}"
     )
     for line in cert.assumptions:
         print(f"  - {line}")
