@@ -6,8 +6,8 @@ What one learns:
   weights that it starts from come from the seed and not from the data.
 * ``fit(module, dataset)`` trains the network. It is given half of the examples and never sees the other half, so
   whatever it does with them (stopping early here) uses no delta.
-* The certificate is about the network that ``fit`` returned, tested on the other half. ``two_sided=True`` bounds its risk
-  from below too, and ``cert.fit`` says how much worse it does on unseen examples than on its own.
+* The certificate is about the network that ``fit`` returned, tested on the other half. ``two_sided=True`` bounds its
+  risk from below too, and ``cert.fit`` says how much worse it does on unseen examples than on its own.
 * ``verify`` needs the function that builds the network again, because code that only a certificate names is never
   run. With ``retrain=True`` it also repeats the training.
 

@@ -58,9 +58,8 @@ def main(folder: Path) -> None:
     cert = truerisk.certify(build, fresh="digits", weights=folder / "network.safetensors", trained_on=rows)
     print(cert.sentence)
     errors, n = cert.record["floor_detail"]["errors"], cert.record["n_certify"]
-    print(
-        f"{errors} errors on {n} fresh examples: observed {seen(cert.empirical_risk)}, certified {bound(cert.risk_bound)}"
-    )
+    observed, certified = seen(cert.empirical_risk), bound(cert.risk_bound)
+    print(f"{errors} errors on {n} fresh examples: observed {observed}, certified {certified}")
     for line in cert.assumptions:
         print(f"  - {line}")
     cert.save(folder / "certificate")
