@@ -70,7 +70,7 @@ def test_labels_keep_their_distance_and_their_order():
     assert apart([], 10, 0, 100) == []
 
 
-@pytest.mark.parametrize("name", ["usual", "left out", "hostile"])
+@pytest.mark.parametrize("name", ["usual", "left out", "imbalanced", "hostile"])
 def test_page_in_a_browser(browser, tmp_path, name):
     path = write_tour(hostile() if name == "hostile" else OUTCOMES[name], tmp_path / "tour.html")
     for width in (1600, 800, 390):
@@ -86,6 +86,12 @@ def test_page_in_a_browser(browser, tmp_path, name):
             assert (browser.luminance(paper) > 0.5) == (scheme == "light")
         assert browser.requests() == []
         assert browser.console() == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
+def test_the_first_figure_is_on_the_first_screen(browser, tmp_path, width, height):
+    browser.open(write_tour(TOUR, tmp_path / "tour.html"), width)
+    assert browser.run(f"return {VISIBLE}[0].{BOX}.bottom") <= height
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -29,6 +29,7 @@ TWIN = Twin(
     error=0.0117,
     n=1797,
     measures=(Move("weight norm", 22.5, 292.3), Move("sharpness", 0.136, 28.2), Move("path norm", 5576.0, 5576.0)),
+    tried=32,
 )
 METHODS = (
     Cost("hold-out", 0.035, 0.018, 899, 32),
@@ -57,6 +58,18 @@ OUTCOMES = {
     ),
     "nothing fits": replace(
         TOUR, labels=labels(replace(TRUE, train_error=0.2), replace(RANDOM, train_error=0.6, gap_lower=0.2))
+    ),
+    "only random fits": replace(TOUR, labels=labels(replace(TRUE, train_error=0.02))),
+    "imbalanced": replace(
+        TOUR,
+        subject=OWN,
+        labels=Labels(
+            replace(TRUE, risk_lower=0.0297, risk_upper=0.0925),
+            replace(RANDOM, risk_lower=0.408, risk_upper=0.556, gap_lower=0.408),
+            chance=0.5,
+            attempts=1,
+            majority=0.056,
+        ),
     ),
     "overlap": replace(
         TOUR,

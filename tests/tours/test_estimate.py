@@ -46,6 +46,11 @@ def test_more_attempts_only_where_there_is_time():
     assert outline(SECONDS, (START + 10 + 41) / 60, workers=2).attempts == 1
 
 
+def test_the_estimate_names_the_longest_time():
+    assert "or up to 2 minutes if random labels are hard to fit" in outline(SECONDS, 10, workers=2).sentence
+    assert "up to" not in outline(SECONDS, (START + 10 + 41) / 60, workers=2).sentence
+
+
 def test_speed_is_measured():
     asked = Asked("mlp:8", "digits")
     data = asked.load()

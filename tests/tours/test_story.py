@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from tours.outcomes import OUTCOMES
 
+import truerisk
 from truerisk.cli.tour import LINES, WIDTH, lines
+from truerisk.data import load
 
 
 @pytest.fixture(params=list(OUTCOMES))
@@ -60,7 +62,14 @@ def test_percent_is_written_without_a_space(outcome):
 def test_interpolation_is_claimed_only_where_it_happened():
     said = {name: " ".join(everything(tour.story)) for name, tour in OUTCOMES.items()}
     assert "Both interpolate" in said["usual"]
-    assert [name for name, text in said.items() if "Both interpolate" not in text] == ["not memorized", "nothing fits"]
+    assert [name for name, text in said.items() if "Both interpolate" not in text] == [
+        "not memorized",
+        "nothing fits",
+        "only random fits",
+    ]
+    assert "neither" not in said["only random fits"]
+    assert "the first still errs on 2.0% of its own" in said["only random fits"]
+    assert "The training error is the same" not in said["nothing fits"]
     assert "still errs on 41.0% of its own: it has not memorized them all" in said["not memorized"]
     assert "neither fits them all" in said["nothing fits"]
     assert "Only one of them has learned" not in said["not memorized"]
@@ -70,7 +79,23 @@ def test_intervals_that_overlap_say_nothing():
     story = OUTCOMES["overlap"].story
     assert "overlap" in story.acts[0].answer
     assert "at most 95" not in " ".join(everything(story))
-    assert "too few" in story.headline
+    assert "do not tell learning from memorizing" in story.headline
+    assert "at least" not in story.acts[0].text[1]
+
+
+def test_rare_classes_are_not_learned_by_being_rare(usual):
+    """With 5.6% positives, an error of 9.3% is no sign of learning, however far from 50% it is."""
+    story = OUTCOMES["imbalanced"].story
+    assert "has learned" not in story.headline
+    assert "most common class errs on 5.6%" in story.acts[0].brief
+    assert "most common class" not in " ".join(everything(usual.story))
+
+
+def test_training_error_is_not_blamed_where_it_tells():
+    """A network that fits true labels better than random ones has a training error that says something."""
+    for name in ("not memorized", "nothing fits"):
+        assert OUTCOMES[name].story.headline.startswith("This network learned the true labels")
+    assert OUTCOMES["only random fits"].story.headline.startswith("One network memorized random labels")
 
 
 def test_the_direction_of_the_kl_is_that_of_the_numbers():
@@ -97,11 +122,36 @@ def test_a_refusal_is_told():
 
 def test_the_default_is_called_smallest_only_where_it_is(usual):
     assert (
-        "The default is hold-out: it certifies a plain network and it has the smallest bound here."
+        "The default is hold-out: it certifies one fixed network, and its bound is the smallest here."
         in usual.story.acts[2].text[1]
     )
     other = replace(usual, costs=replace(usual.costs, default="pac-bayes-kl"))
-    assert "The default is pac-bayes-kl. " in other.story.acts[2].text[1]
+    assert other.story.acts[2].text[1] == "The default is pac-bayes-kl."
+    assert "smallest here" not in OUTCOMES["left out"].story.acts[2].brief  # of one
+    assert "smallest here" not in OUTCOMES["refused"].story.acts[2].brief  # it says nothing
+
+
+def test_words_are_explained_where_they_are_used(usual):
+    first, second, third = usual.story.acts
+    assert "Both interpolate: they classify all" in first.brief
+    assert "KL: how far random weights around the trained ones are from a prior, fixed before any data" in second.brief
+    assert "The rescaling carries Q along" in second.text[1]
+    assert "Certified error at most: hold-out test 3.5%" in third.brief
+    assert "Says nothing: PAC-Bayes rescaled" in third.brief
+    assert "Not for this network or data: progressive validation" in OUTCOMES["refused"].story.acts[2].brief
+    assert not [text for text in everything(usual.story) if " nats" in text]
+
+
+def test_the_lines_of_code_can_be_pasted():
+    """Each needs no more than build and data."""
+    data = load("digits").take(range(200))
+    known = {"truerisk": truerisk, "build": "mlp:8", "data": (data.X, data.y)}
+    first, second, _ = (act.code for act in OUTCOMES["usual"].story.acts)
+    said = []
+    eval(first, known | {"print": said.append})
+    assert "of unseen examples" in said[0]
+    shorter = second.replace("data)", "data, only=['l2-norm', 'path-norm-l1'], times=1)")
+    assert eval(shorter, known) == ["l2-norm"]
 
 
 def test_commands_name_data_and_model():

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,17 @@ def test_the_built_in_tour(tmp_path):
 
 def small(input_shape, classes):
     return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(input_shape), 3), nn.ReLU(), nn.Linear(3, classes))
+
+
+class Named(nn.Module):
+    """A network whose output is not a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        return {"logits": self.head(x.flatten(1))}
 
 
 def test_an_own_network_that_cannot_memorize(tmp_path):
@@ -104,6 +116,39 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(truerisk.TrueriskError, match="give a folder"):
         command.tour({}, tmp_path / "out", json=False, quiet=True)
+
+
+def test_a_folder_that_cannot_be_written_to_is_noticed_first(tmp_path, monkeypatch):
+    monkeypatch.setattr("truerisk.tours.tour", lambda **asked: pytest.fail("it was computed all the same"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(truerisk.TrueriskError, match=r"cannot be written to .*; give another folder"):
+        command.tour({}, tmp_path / "file" / "out", json=False, quiet=True)
+
+
+def test_a_refused_network_leaves_no_folder(tmp_path):
+    with pytest.raises(truerisk.TrueriskError, match="return only the logits from forward"):
+        command.tour({"model": Named, "data": "digits"}, tmp_path / "out", json=False, quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_of_an_earlier_tour_stays(tmp_path, monkeypatch):
+    for old in ("tour/progressive/certificate.json", "tour/random-labels.npz", "tour.html", "tour/mine.txt"):
+        (tmp_path / old).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / old).write_text("old")
+    monkeypatch.setattr("truerisk.tours.tour", lambda **asked: replace(TOUR, files={}))
+    command.tour({}, tmp_path, json=False, quiet=True)
+    assert not (tmp_path / "tour" / "progressive").exists()
+    assert not (tmp_path / "tour" / "random-labels.npz").exists()
+    assert (tmp_path / "tour" / "mine.txt").read_text() == "old"  # not ours
+    assert (tmp_path / "tour.html").read_text() != "old"
+
+
+def test_labels_that_start_at_1_get_a_hint():
+    from truerisk.tours.entry import _empty_classes
+
+    digits = load("digits")
+    assert _empty_classes(digits) == ""
+    assert "no example has label 0" in _empty_classes(load((digits.X, digits.y + 1)))
 
 
 def test_the_stored_random_labels_hold_the_number_of_classes():

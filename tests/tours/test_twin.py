@@ -6,9 +6,13 @@ import pytest
 import torch
 from torch import nn
 
+from truerisk.certificates.charge import tried_before
+from truerisk.certificates.prior import Prior
 from truerisk.data import load
+from truerisk.nets import architecture
 from truerisk.plan import Plan
-from truerisk.tours.twin import KL, TIGHT_BOUND, TIGHT_KL, Twin, rescaled
+from truerisk.tours.asked import PRIOR, Asked
+from truerisk.tours.twin import KL, TIGHT_BOUND, TIGHT_KL, Twin, rescaled, tried_for
 from truerisk.training import fit
 
 
@@ -52,6 +56,16 @@ def test_the_function_and_its_numbers_stay(norm):
     assert moves["weight norm"].moved
     assert moves["sharpness"].moved
     assert not any(moves[name].moved for name in ("path norm", TIGHT_KL, TIGHT_BOUND))
+
+
+def test_delta_is_split_over_all_looks_at_any_row():
+    """All rows enter these bounds, so a look that missed only the test half counts as well."""
+    asked = Asked()
+    data = asked.load()
+    arch = architecture(asked.network, data.input_shape, data.classes)
+    assert (
+        tried_for(asked, data) == tried_before(arch, data, Prior("zero"), 0) > tried_before(arch, data, Prior(PRIOR), 0)
+    )
 
 
 def test_a_network_without_rescalings_says_why():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json as json_module
 import shutil
 import sys
+import tempfile
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
     Asked(**asked)  # bad options end here, before anything is loaded
     extra("jinja2")  # better missed now than after the work
     work = out / ".work"
+    _try_to_write(work)
 
     from truerisk.report import write_tour
     from truerisk.tours import tour as take
@@ -40,6 +43,7 @@ def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
     except KeyboardInterrupt:
         print("stopped; the same command resumes its training, and nothing else was written.", file=sys.stderr)
         sys.exit(130)
+    (out / PAGE).unlink(missing_ok=True)  # a page never stands beside the certificates of another tour
     found.save(out)
     write_tour(found, out / PAGE)
     shutil.rmtree(work, ignore_errors=True)
@@ -47,6 +51,21 @@ def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
         print(json_module.dumps(found.to_json(), allow_nan=False))
     else:
         print("\n".join(lines(found, out)))
+
+
+def _try_to_write(folder: Path) -> None:
+    """A folder that cannot be written to is better noticed before the work than after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        with suppress(OSError):  # what was made for the test goes again, unless something is in it
+            folder.rmdir()
+            folder.parent.rmdir()
+    except OSError as error:
+        raise TrueriskError(
+            f"--out {folder.parent} cannot be written to ({error.strerror}); give another folder."
+        ) from error
 
 
 def _say(text: str) -> None:

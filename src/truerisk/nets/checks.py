@@ -50,6 +50,9 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
         shape = tuple(x.shape[1:])
         detail = " ".join(str(error).split())
         return [f"it does not run on inputs of shape {shape} ({type(error).__name__}: {detail})"]
+    if not isinstance(first, Tensor):
+        kind = type(first).__name__
+        return [f"its output is a {kind}, but one tensor of logits is needed; return only the logits from forward"]
     if first.ndim != 2 or first.shape[0] != len(x):
         return [f"its output has shape {tuple(first.shape)}, but one row of {classes} logits an example is needed"]
     if first.shape[1] < classes:

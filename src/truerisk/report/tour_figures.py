@@ -26,46 +26,55 @@ LABEL = 19  # pixels between the labels of two slopes
 def labels_figure(found: Labels, width: int) -> str:
     """Act 1: one axis of error from 0 to 100%, two networks, their training error and their certified interval."""
     left, right = PAD, width - PAD
-    rows = [("Trained on true labels", found.true_labels, 0), ("Trained on random labels", found.random_labels, 3)]
-    top, row = 34, 104
+    known = found.apart and found.learned and found.fitted
+    rows = [
+        (f"Trained on true labels{': learned' if known else ''}", found.true_labels, 0, found.true_chance),
+        (f"Trained on random labels{': memorized' if known else ''}", found.random_labels, 3, found.chance),
+    ]
+    top, row = 32, 92
     bottom = top + row * len(rows)
     parts = _axis(left, right, top - 8, bottom)
     x = _scale(left, right)
-    chance = x(found.chance)
-    parts += [
-        _line(chance, top - 10, chance, bottom, "chance"),
-        _text(
-            min(chance, right - 20), 14, f"guessing: {seen(found.chance)}", "soft", "end" if found.chance > 0.5 else ""
-        ),
-    ]
-    for i, (title, network, color) in enumerate(rows):
-        parts += _network(title, network, color, top + i * row, x, left, right)
-    return _svg(width, bottom + 30, parts)
+    same = rows[0][3] == rows[1][3]
+    for i, (title, network, color, chance) in enumerate(rows):
+        y = top + i * row
+        first = i == 0
+        parts.append(_line(x(chance), y - (10 if first else 0), x(chance), y + row, "chance"))
+        if first or not same:
+            word = "guessing" if found.chance == chance else "always the most common class"
+            end = "end" if chance > 0.5 else ""
+            place = (x(chance), 14) if first else (x(chance) + (-6 if end else 6), y + 16)
+            parts.append(_text(*place, f"{word}: {seen(chance)}", "soft halo", end))
+        parts += _network(title, network, color, y, x, left, right)
+    title = "error: share of examples misclassified" + ("" if width < PHONE else " (left is better)")
+    return _svg(width, bottom + 50, [*parts, _text(width / 2, bottom + 40, title, "soft", "middle")])
 
 
 def _network(title: str, network: Network, color: int, y: float, x: _Scale, left: float, right: float) -> list[str]:
     dot, start, end = x(network.train_error), x(network.risk_lower), x(network.risk_upper)
-    lane, low = y + 42, y + 74
+    lane, low = y + 38, y + 67
     wide = max(end - start, 3.0)
-    parts = [_text(left, y + 16, title, "strong")]
+    parts = [_text(left, y + 16, title, "strong halo")]
     parts += [
         f'<circle class="dot" cx="{dot:.1f}" cy="{lane:.1f}" r="6"/>',
         _text(
             dot + 14,
             lane + 4.5,
             f"errs on {seen(network.train_error)} of its {network.n_train:,} training examples",
-            "",
+            "halo",
         )
         if dot < (left + right) / 2
         else _text(dot - 14, lane + 4.5, f"errs on {seen(network.train_error)} of its training examples", "", "end"),
         f'<rect class="fill-{color}" x="{start:.1f}" y="{low - 9:.1f}" width="{wide:.1f}" height="18" rx="2"/>',
     ]
-    label = f"errs on {interval(network)} of unseen{'' if right < PHONE else ' examples'}"
-    if end + 10 + LETTER * len(label) < right:
-        parts.append(_text(end + 10, low + 4.5, label, "strong halo"))
-    else:
-        parts.append(_text(start - 10, low + 4.5, label, "strong halo", "end"))
-    return parts
+    told = interval(network)
+    full = f"unseen examples: {told}" if right < PHONE else f"certified: errs on {told} of unseen examples"
+    for label in (full, f"unseen examples: {told}", told):  # the first that fits on one side of the bar
+        if end + 10 + LETTER * len(label) < right:
+            return [*parts, _text(end + 10, low + 4.5, label, "strong halo")]
+        if start - 10 - LETTER * len(label) > 0:
+            break
+    return [*parts, _text(start - 10, low + 4.5, label, "strong halo", "end")]
 
 
 def twin_figure(twin: Twin, width: int) -> str:
@@ -107,7 +116,15 @@ def twin_figure(twin: Twin, width: int) -> str:
             _text(right + 24, place + 4.5, f"{move.name} {factor}", "text-3" if move.moved else "text-2"),
         ]
     parts.append(f'<circle class="dot" cx="{left}" cy="{y(0):.1f}" r="5"/>')
-    return _svg(width, max(top + height, places[-1] if places else 0) + 16, parts)
+    bottom = max(top + height, places[-1] if places else 0) + 34
+    keys = [("3", "moves, although every output stays"), ("2", "stays, like the function")]
+    for i, (color, text) in enumerate(keys):
+        at, line = (PAD, bottom + 20 * i) if phone else (left + 290 * i, bottom)
+        parts += [
+            f'<circle class="fill-{color}" cx="{at + 5}" cy="{line - 4.5:.1f}" r="5"/>',
+            _text(at + 16, line, text, ""),
+        ]
+    return _svg(width, bottom + (30 if phone else 10), parts)
 
 
 def costs_figure(costs: Costs, width: int) -> str:
@@ -133,13 +150,14 @@ def costs_figure(costs: Costs, width: int) -> str:
         value, size = bound_text(each), end - left
         fill = f'style="fill:url(#{hatch})"' if each.vacuous else f'class="fill-{0 if each.bound == baseline else 2}"'
         parts += [
-            _text(left, y + 14, each.title, "halo"),
+            _text(left, y + 14, f"{each.title}{' (default)' if each.name == costs.default else ''}", "halo"),
             f'<rect {fill} x="{left}" y="{y + 21}" width="{size:.1f}" height="18" rx="2"/>',
             _text(end + 8, y + 35, value, "strong")
             if end + 8 + LETTER * len(value) < right
             else _text(end - 8, y + 35, value, "strong halo", "end"),
         ]
-    return _svg(width, bottom + 30, parts)
+    title = "certified error at most" + (": shorter is better" if width < PHONE else " (a shorter bar is better)")
+    return _svg(width, bottom + 50, [*parts, _text(width / 2, bottom + 40, title, "soft", "middle")])
 
 
 def apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

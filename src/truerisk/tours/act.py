@@ -14,6 +14,7 @@ class Act:
     text: tuple[str, ...]
     brief: str  # for the terminal
     code: str
+    yours: str  # what the line of code gives
     caption: str
     notes: tuple[str, ...] = ()
     table: tuple[tuple[str, str, str], ...] = ()  # of act 1: a quantity, with true labels, with random labels

@@ -1,6 +1,7 @@
 """Act 3. What a certificate costs: every method on the same data and a network of the same shape.
 
-Each certificate stands alone at the same delta, divided by the same number of configurations that were tried before.
+Each certificate stands alone at the same delta, split over all configurations that were compared before on the rows
+that enter its bound.
 Two more bounds come from act 2: PAC-Bayes around the weights as trained, with a data-free prior, raw and rescaled.
 """
 
@@ -90,11 +91,11 @@ def cost(asked: Asked, name: str, folder: Path, work: Path) -> Cost:
     return Cost(name, made.risk_bound, made.empirical_risk, made.record.n_certify, made.record.settings.tried)
 
 
-def from_twin(twin: Twin, tried: int) -> tuple[Cost, Cost]:
+def from_twin(twin: Twin) -> tuple[Cost, Cost]:
     """The two bounds around the trained weights. All their events are covered by delta; they are not saved."""
     return (
-        Cost(RAW, twin.risk_raw, twin.error, twin.n, tried, saved=False),
-        Cost(RESCALED, twin.risk_tightened, twin.error, twin.n, tried, saved=False),
+        Cost(RAW, twin.risk_raw, twin.error, twin.n, twin.tried, saved=False),
+        Cost(RESCALED, twin.risk_tightened, twin.error, twin.n, twin.tried, saved=False),
     )
 
 

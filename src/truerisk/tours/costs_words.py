@@ -19,18 +19,37 @@ NAMES = {
 
 
 def tell_costs(costs: Costs, found: Labels, delta: float) -> Act:
-    listed = "; ".join(f"{NAMES[each.name]} {bound_text(each)}" for each in costs.ranked)
     return Act(
         question="What does a certificate cost?",
         answer=_costs_answer(costs),
-        text=(_costs_sentences(costs), _default_sentences(costs)),
-        brief=f"{listed[:1].upper()}{listed[1:]}. {_default_sentences(costs)}",
+        text=(
+            _costs_sentences(costs),
+            f"{_default_sentence(costs)} The examples that it sets aside train nothing. PAC-Bayes is for when no data "
+            "can be set aside, or to learn why a network generalizes."
+            if costs.default == HOLD_OUT
+            else _default_sentence(costs),
+        ),
+        brief=f"{_listed(costs)} {_default_sentence(costs)} PAC-Bayes is for when no data can be set aside.".strip(),
         code='truerisk.certify(build, data, method="all").table',
+        yours="All methods for your own network, with delta split over them; this takes some minutes:",
         caption="Certified upper bound on the error on unseen examples, smallest first. Each certificate stands alone, "
         f"with failure probability {words.delta(delta)}; the dashed line is the hold-out baseline. A bar that ends to "
-        "the left of it would beat a plain test.",
+        "the left of it beats a plain test.",
         notes=(*_longer(found), *_cost_notes(costs)),
     )
+
+
+def _listed(costs: Costs) -> str:
+    """All bounds in one or two sentences; those that say nothing without their numbers."""
+    said, silent = [], [NAMES[each.name] for each in costs.ranked if each.vacuous]
+    useful = [f"{NAMES[each.name]} {bound_text(each)}" for each in costs.ranked if not each.vacuous]
+    if useful:
+        said.append(f"Certified error at most: {', '.join(useful)}.")
+    if silent:
+        said.append(f"Says nothing: {', '.join(silent)}.")
+    if costs.refused:
+        said.append(f"Not for this network or data: {', '.join(NAMES[each.name] for each in costs.refused)}.")
+    return " ".join(said)
 
 
 def _costs_answer(costs: Costs) -> str:
@@ -47,23 +66,24 @@ def _costs_sentences(costs: Costs) -> str:
     if len(ranked) < 2:
         return "Fewer than two methods were run, so there is nothing to compare."
     useful, rest = [each for each in ranked if not each.vacuous], [each for each in ranked if each.vacuous]
-    said = f"All methods get the same data and a network of the same shape: {len(useful)} of {len(ranked)} certify "
-    said += f"something, from {bound_text(useful[0])} to {bound_text(useful[-1])}." if useful else "something."
+    alike = "All methods get the same data and a network of the same shape"
+    if not useful:
+        return f"{alike}, and no bound says anything."
+    said = f"{alike}: {len(useful)} of {len(ranked)} certify something"
+    said += f", from {bound_text(useful[0])} to {bound_text(useful[-1])}." if len(useful) > 1 else "."
     if rest:
         said += f" The bound of {' and of '.join(NAMES[each.name] for each in rest[:2])} says nothing."
     return said
 
 
-def _default_sentences(costs: Costs) -> str:
+def _default_sentence(costs: Costs) -> str:
     """Which method is the default, and why; that its bound is the smallest is said only where it is."""
     name, ranked = costs.default, costs.ranked
-    smallest = bool(ranked) and ranked[0].name == name
-    why = "it certifies a plain network" if name == HOLD_OUT else ""
-    why += (" and " if why else "") + "it has the smallest bound here" if smallest else ""
-    return (
-        f"The default is {name}{f': {why}' if why else ''}. PAC-Bayes is for when no data can be set aside, or when "
-        "you want to know why."
-    )
+    smallest = len(ranked) > 1 and ranked[0].name == name and not ranked[0].vacuous
+    why = ["it certifies one fixed network"] if name == HOLD_OUT else []
+    why += ["its bound is the smallest here"] if smallest else []
+    reasons = f": {', and '.join(why)}" if why else ""
+    return f"The default is {name}{reasons}."
 
 
 def _longer(found: Labels) -> list[str]:
@@ -86,8 +106,17 @@ def _cost_notes(costs: Costs) -> tuple[str, ...]:
         RAW: "PAC-Bayes around the trained weights: Q and P of act 2, in the kl form. Delta covers the sampling error. "
         "These two bounds are not saved as certificates.",
     }
+    counts = sorted({each.tried for each in costs.ranked})
+    split = [
+        "Delta is split over the configurations that were compared before on the examples that enter a bound: "
+        f"{' or '.join(f'{count:,}' for count in counts)} of them."
+    ]
     refused = [f"{each.title}: not for this network, because {each.reason}" for each in costs.refused]
-    return (*refused, *(text for name, text in known.items() if name in {each.name for each in costs.ranked}))
+    return (
+        *refused,
+        *(split if counts[-1:] > [1] else []),
+        *(text for name, text in known.items() if name in {each.name for each in costs.ranked}),
+    )
 
 
 def bound_text(each: Cost) -> str:

@@ -67,7 +67,8 @@ def tour(
         arch = _architecture(asked, loaded)
         plan = outline(parts(asked, loaded, arch, measured(asked, loaded, arch)), asked.minutes, number)
         if tell is not None:
-            tell(plan.sentence)
+            for sentence in filter(None, (_empty_classes(loaded), plan.sentence)):
+                tell(sentence)
         acts = _Acts(asked, loaded, plan, engine, folder, kept)
         found = acts.play()
         files = {str(path.relative_to(folder)): path.read_bytes() for path in _saved(folder)}
@@ -105,8 +106,8 @@ class _Acts:
             names = (labels.TRUE, labels.RANDOM)
             jobs = [self.engine.submit(_train, *self.places, name, epochs) for name in names]
             first, second = (job.result() for job in jobs)
-            chance = 1 - 1 / self.data.classes
-            found = labels.Labels(first, second, chance, attempt)
+            chance, majority = 1 - 1 / self.data.classes, 1 - int(self.data.counts.max()) / len(self.data)
+            found = labels.Labels(first, second, chance, attempt, majority)
             advance(round(100 * self._first) if attempt == 1 else 0, note="learned or memorized?")
             if found.fitted:
                 break
@@ -129,8 +130,7 @@ class _Acts:
         other = results.pop(TWIN, None)
         methods = [results[name] for name in costs.OPTIONS if name in results]
         if isinstance(other, twin.Twin):
-            tried = methods[0].tried if methods else 1
-            methods += costs.from_twin(other, tried)
+            methods += costs.from_twin(other)
         refusal = other if isinstance(other, str) else ""
         return None if refusal else other, costs.Costs(tuple(methods), costs.default_method()), refusal
 
@@ -179,6 +179,15 @@ def _architecture(asked: Asked, data: Data) -> Any:
     from truerisk.nets import architecture
 
     return architecture(asked.network, data.input_shape, data.classes)
+
+
+def _empty_classes(data: Data) -> str:
+    """A hint where labels below the largest one never occur: often they start at 1."""
+    empty = [str(label) for label, count in enumerate(data.counts) if not count]
+    if not empty:
+        return ""
+    listed = ", ".join(empty[:5]) + (", ..." if len(empty) > 5 else "")
+    return f"note: no example has label {listed}, yet labels count from 0; subtract 1 if yours start at 1."
 
 
 def _saved(folder: Path) -> list[Path]:

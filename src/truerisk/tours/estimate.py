@@ -54,10 +54,21 @@ class Outline:
         """
         >>> Outline({"labels": 8.0}, (), 1, 2).sentence, Outline({"labels": 400.0}, (), 1, 2).sentence
         ('This takes about 14 seconds.', 'This takes about 7 minutes.')
+        >>> Outline({"labels": 20.0}, (), 3, 2).sentence
+        'This takes about 26 seconds, or up to 2 minutes if random labels are hard to fit.'
         """
-        if self.total < 90:
-            return f"This takes about {self.total:.0f} seconds."
-        return f"This takes about {self.total / 60:.0f} minutes."
+        longest = total(self.seconds | {LABELS: repeated(self.seconds[LABELS], self.attempts)}, self.workers)
+        more = f", or up to {duration(longest)} if random labels are hard to fit" if longest > 1.5 * self.total else ""
+        return f"This takes about {duration(self.total)}{more}."
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 90 else f"{seconds / 60:.0f} minutes"
+
+
+def repeated(seconds: float, attempts: int) -> float:
+    """Seconds of all attempts, each with twice the epochs of the one before."""
+    return seconds * (2**attempts - 1)
 
 
 def total(seconds: dict[str, float], workers: int) -> float:
@@ -88,7 +99,7 @@ def outline(seconds: dict[str, float], minutes: float, workers: int) -> Outline:
         )
     attempts = 1
     while attempts < ATTEMPTS:
-        more = kept | {LABELS: kept[LABELS] * (2 ** (attempts + 1) - 1)}
+        more = kept | {LABELS: repeated(kept[LABELS], attempts + 1)}
         if total(more, workers) > limit:
             break
         attempts += 1

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TRUE, RANDOM = "true-labels", "random-labels"  # names of folders
 DATA_FILE = "random-labels.npz"
 LARGEST_FILE = 50_000_000  # bytes of inputs: larger data with random labels are made again instead of stored
+BALANCED = 0.05  # classes count as balanced where the most common one helps guessing by no more than this
 MEASURES = ("parameters", "vc", "l2-norm", "median-margin")
 
 
@@ -47,6 +48,22 @@ class Labels:
     random_labels: Network
     chance: float  # error rate of guessing among equally likely classes
     attempts: int  # trainings: each has twice the epochs of the one before
+    majority: float = 1.0  # error rate of always giving the most common class, on true labels
+
+    @property
+    def guess(self) -> float:
+        """Error rate of the better way to classify true labels without looking at an input."""
+        return min(self.chance, self.majority)
+
+    @property
+    def true_chance(self) -> float:
+        """The error rate to compare true labels with; ``chance`` where the classes are nearly balanced."""
+        return self.guess if self.guess < self.chance - BALANCED else self.chance
+
+    @property
+    def learned(self) -> bool:
+        """Whether the network with true labels certainly beats that."""
+        return self.true_labels.risk_upper < self.guess
 
     @property
     def fitted(self) -> bool:

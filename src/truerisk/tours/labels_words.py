@@ -15,10 +15,11 @@ def tell_labels(found: Labels, delta: float) -> Act:
         answer=_labels_answer(found),
         text=(_fit_sentences(found), _unseen_sentences(found)),
         brief=f"{_fit_sentences(found)} {_short_unseen(found)}",
-        code='truerisk.certify(build, data, method="hold-out", two_sided=True).fit',
+        code="print(truerisk.certify(build, data, two_sided=True).sentence)",
+        yours="The interval for your own network; build is a function that makes it, data the pair (X, y):",
         caption=_labels_caption(found, delta),
         table=_measures_table(true, random),
-        notes=(_measures_sentences(true, random),),
+        notes=_measures_sentences(true, random),
     )
 
 
@@ -27,7 +28,7 @@ def _labels_answer(found: Labels) -> str:
     if found.apart:
         least, most = lower(random.risk_lower), upper(true.risk_upper)
         return f"One misclassifies at most {most} of unseen examples, the other at least {least}."
-    return "The two certified intervals overlap, so nothing is certain yet."
+    return "The two certified intervals overlap, so they do not tell the networks apart."
 
 
 def _fit_sentences(found: Labels) -> str:
@@ -36,6 +37,11 @@ def _fit_sentences(found: Labels) -> str:
     alike = "Two networks of one shape are trained alike, one on true labels and one on random labels."
     if found.fitted:
         return f"{alike} Both interpolate: they classify all {true.n_train:,} training examples correctly."
+    if random.train_error == 0:
+        return (
+            f"{alike} The second classifies all {random.n_train:,} training examples correctly. After {true.epochs:,} "
+            f"epochs the first still errs on {seen(true.train_error)} of its own."
+        )
     if true.train_error == 0:
         return (
             f"{alike} The first classifies all {true.n_train:,} training examples correctly. After {random.epochs:,} "
@@ -49,25 +55,23 @@ def _fit_sentences(found: Labels) -> str:
 
 def _unseen_sentences(found: Labels) -> str:
     true, random = found.true_labels, found.random_labels
-    point = "Only unseen examples tell learning from memorizing."
     if not found.apart:
-        return (
-            f"{point} The {true.n_test:,} test examples are too few here: the first network errs on {interval(true)} "
-            f"of unseen examples, the second on {interval(random)}."
-        )
+        return f"{_short_unseen(found)} These intervals overlap; more test examples than {true.n_test:,} shorten them."
+    point = "The training error is the same for both, but unseen examples tell them apart." if found.fitted else ""
     gap = (
         f" The second network does at least {points(random.gap_lower)} worse than on its own examples, and that gap is "
         "certified."
     )
-    return f"{point} {_short_unseen(found)}{gap if random.gap_lower > 0 else ''}"
+    return f"{point} {_short_unseen(found)}{gap if random.gap_lower > 0 else ''}".strip()
 
 
 def _short_unseen(found: Labels) -> str:
     true, random = found.true_labels, found.random_labels
     if found.apart:
+        doubt = f" Always giving the most common class errs on {seen(found.guess)}: the first may have learned nothing."
         return (
             f"On unseen examples the first network errs on at most {upper(true.risk_upper)}, the second on at least "
-            f"{lower(random.risk_lower)}."
+            f"{lower(random.risk_lower)}.{'' if found.learned else doubt}"
         )
     return f"On unseen examples the first network errs on {interval(true)}, the second on {interval(random)}."
 
@@ -76,9 +80,9 @@ def _labels_caption(found: Labels, delta: float) -> str:
     sure = words.confidence_percent(delta).replace(" %", "%")
     true = found.true_labels
     return (
-        f"Dots: error on {true.n_train:,} training examples. Bars: certified interval for the error on unseen examples "
-        f"({sure} confidence, {true.n_test:,} test examples); dashed: guessing. If fitting were learning, both bars "
-        "would lie near the dots."
+        f"Dots: error on {true.n_train:,} training examples. Bars: certified interval for the error on unseen examples,"
+        f" from {true.n_test:,} test examples ({sure} confidence for each bar); dashed: guessing. If fitting were "
+        "learning, both bars would lie near the dots."
     )
 
 
@@ -87,9 +91,9 @@ def _measures_table(true: Network, random: Network) -> tuple[tuple[str, str, str
     rows = [("Training error", seen(true.train_error), seen(random.train_error))]
     titles = {
         "parameters": "Number of parameters",
-        "vc": "VC bound (1 or more says nothing)",
-        "l2-norm": "Norm of all weights",
-        "median-margin": "Median margin",
+        "vc": "VC bound, from the architecture alone (1 or more says nothing)",
+        "l2-norm": "Size of the weights (Euclidean norm)",
+        "median-margin": "Median margin (lead of the correct class)",
     }
     for name, title in titles.items():
         if name in true.measures and name in random.measures:
@@ -97,12 +101,12 @@ def _measures_table(true: Network, random: Network) -> tuple[tuple[str, str, str
     return (*rows, ("Certified error on unseen examples", interval(true), interval(random)))
 
 
-def _measures_sentences(true: Network, random: Network) -> str:
+def _measures_sentences(true: Network, random: Network) -> tuple[str, ...]:
     """What the usual measures do: the same for both, a hint, or nothing."""
     hints = []
     for name, title in (
         ("l2-norm", "the norm of the weights"),
-        ("median-margin", "the median margin (lead of the correct class)"),
+        ("median-margin", "the median margin"),
     ):
         if min(true.measures.get(name, 0), random.measures.get(name, 0)) > 0:
             hints.append(f"{title} is {factor(random.measures[name] / true.measures[name])}")
@@ -111,11 +115,15 @@ def _measures_sentences(true: Network, random: Network) -> str:
     if len(vc) == 2:
         value = f"{vc[0]} for both" if vc[0] == vc[1] else f"{vc[0]} and {vc[1]}"
         nothing = " and says nothing" if min(each.measures["vc"] for each in (true, random)) >= 1 else ""
-        said.append(f"The VC bound counts the labelings that the architecture can fit: it is {value}{nothing}.")
+        said.append(
+            "The VC bound limits the error by counting the labelings that the architecture could produce: it is "
+            f"{value}{nothing}."
+        )
     said.append(
-        "Rademacher complexity asks how well such networks fit random signs: it does not depend on the labels at all."
+        "Rademacher complexity, not computed here, asks how well networks of one shape fit coin flips. It depends on "
+        "the inputs, not on the labels, so it is the same for both."
     )
-    return " ".join(said)
+    return tuple(said)
 
 
 def interval(network: Network) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 from functools import cached_property
 from json import dumps
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from truerisk._version import __version__
 from truerisk.atomic import write_atomically
-from truerisk.tours.costs import Costs
-from truerisk.tours.labels import Labels
+from truerisk.tours.costs import OPTIONS, Costs
+from truerisk.tours.labels import DATA_FILE, RANDOM, TRUE, Labels
 from truerisk.tours.twin import Twin
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Tour:
             "true_labels": labels["true_labels"],
             "random_labels": labels["random_labels"],
             "chance": self.labels.chance,
+            "majority": self.labels.majority,
             "attempts": self.labels.attempts,
             "twin": None if self.twin is None else self.twin.to_json(),
             "methods": self.costs.to_json(),
@@ -84,6 +86,9 @@ class Tour:
         """
         folder = Path(folder)
         (folder / NUMBERS).unlink(missing_ok=True)  # it comes last, so that a tour is never half there
+        for name in (TRUE, RANDOM, *OPTIONS):  # an earlier tour may have had more parts
+            shutil.rmtree(folder / FOLDER / name, ignore_errors=True)
+        (folder / FOLDER / DATA_FILE).unlink(missing_ok=True)
         for name, content in self.files.items():
             write_atomically(folder / FOLDER / name, content)
         write_atomically(folder / NUMBERS, (dumps(self.to_json(), indent=2, allow_nan=False) + "\n").encode())

@@ -47,10 +47,10 @@ def tell(tour: Tour) -> Story:
         tell_costs(tour.costs, found, subject.delta),
     )
     return Story(
-        title=f"{subject.model} on {subject.data}",
+        title=f"{subject.model} on {subject.data} ({subject.n:,} examples)",
         headline=_headline(found),
-        lead=f"Three questions about one network ({subject.model}) and {subject.n:,} examples ({subject.data}). Each "
-        f"certificate on this page fails with probability at most {words.delta(subject.delta)}.",
+        lead="truerisk certifies how often a network errs on unseen examples. Each certificate on this page is wrong "
+        f"with probability at most {words.delta(subject.delta)}.",
         acts=acts,
         left_out=_left_out(tour.left_out),
         verify=_verify(tour),
@@ -58,11 +58,16 @@ def tell(tour: Tour) -> Story:
 
 
 def _headline(found: Labels) -> str:
-    if found.apart and found.fitted and found.true_labels.risk_upper < found.chance:
+    """The finding. That a network learned is said only where it certainly beats the most common class."""
+    if not found.apart:
+        return "These certificates do not tell learning from memorizing."
+    if not found.learned:
+        return "Whether this network beats always giving the most common class stays open."
+    if found.fitted:
         return "Two networks make no training error. Only one of them has learned."
-    if found.apart:
-        return "Training error does not tell what a network has learned. A certificate does."
-    return "These examples are too few to certify what the network has learned."
+    if found.random_labels.train_error > 0:
+        return "This network learned the true labels and did not memorize all random ones."
+    return "One network memorized random labels. The other learned the true ones."
 
 
 def _left_out(names: tuple[str, ...]) -> str:
