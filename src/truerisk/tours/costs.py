@@ -26,7 +26,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 RAW, RESCALED = "pac-bayes-raw", "pac-bayes-rescaled"
 TITLES = {
-    HOLD_OUT: "Hold-out test: half of the data set aside",
+    HOLD_OUT: "Hold-out test: half of the rows set aside",
     PROGRESSIVE: "Progressive validation: several networks",
     POSTERIOR: "Trained posterior: one sampled network",
     CODE: "Compressed network: every bit counts",
