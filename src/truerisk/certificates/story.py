@@ -174,7 +174,7 @@ def _instead(record: Record) -> str:
     wrong = f"({floor.errors:,} errors on {floor.n:,} examples)."
     if settings.method.is_floor:
         same = floor.bound == record.derivation.risk_bound
-        is_it = "the same number" if same else "the bound if no other method had been tried"
+        is_it = "the same number" if same else floor.what
         return f"The certificate is itself a hold-out bound, and its baseline is {is_it} {wrong}"
     shared = f" (with delta split over {settings.tried:,} configurations too)" if settings.tried > 1 else ""
     return f"The hold-out bound that you could use instead{shared}: {floor.what} {wrong}"
@@ -183,8 +183,9 @@ def _instead(record: Record) -> str:
 def _verdict(record: Record) -> str:
     bound, floor = record.derivation.risk_bound, record.floor.bound
     if record.settings.method.is_floor:
-        more = "." if floor == bound else "; splitting delta over the methods makes it higher than the baseline."
-        return f"The certificate is itself a hold-out bound{more}"
+        over = ["the methods"] * (record.settings.methods > 1) + ["both ends"] * record.settings.two_sided
+        split = f"; splitting delta over {' and '.join(over)} makes it higher than the baseline"
+        return f"The certificate is itself a hold-out bound{split if floor < bound and over else ''}."
     order = "as high as" if floor == bound else "lower than" if floor < bound else "higher than"
     return f"The hold-out baseline, a plain test on held-out examples, is {order} the certificate here."
 
