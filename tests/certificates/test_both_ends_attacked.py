@@ -16,6 +16,7 @@ from truerisk import TrueriskError, VerificationError
 from truerisk.certificates.counts import SURE
 from truerisk.certificates.story import tell
 from truerisk.data import Data, load, random_labels
+from truerisk.nets.evaluate import _logits
 
 DRAWS = 2_000
 
@@ -94,6 +95,20 @@ def test_outputs_that_are_no_floats_are_refused(shades, change):
 def test_two_sided_is_true_or_false(shades, two_sided):
     with pytest.raises(TrueriskError, match="two_sided"):
         truerisk.certify("mlp:4", shades, two_sided=two_sided)
+    assert truerisk.certify("mlp:4", shades, two_sided=np.bool_(True), epochs=1).risk_lower is not None
+
+
+@pytest.mark.parametrize("option", [{"steps": 2}, {"batch": 5}])
+def test_options_of_methods_without_a_lower_end_have_no_effect(shades, option):
+    with pytest.raises(TrueriskError, match=f"none of these methods has the option {next(iter(option))}"):
+        truerisk.certify("mlp:4", shades, method="all", two_sided=True, options=option)
+
+
+def test_a_count_that_stops_midway_leaves_gradients_on(shades):
+    """In a notebook the traceback of an interrupt keeps generators alive; training must still work after it."""
+    pieces = _logits(Scores(lambda scores: scores), shades.X)
+    next(pieces)
+    assert torch.is_grad_enabled()
 
 
 # ---- ends that are too good ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         help="Network: mlp, mlp:600-600, convnet, FILE.py:NAME, or MODULE:NAME.",
-        show_default="convnet or mlp, by input",
+        show_default="convnet, poolnet, or mlp, by input",
     ),
 ]
 RequiredModel = Annotated[

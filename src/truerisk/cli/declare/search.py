@@ -17,7 +17,8 @@ def search(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Network, as for certify; repeat the option to compare.", show_default="convnet or mlp, by input"
+            help="Network, as for certify; repeat the option to compare.",
+            show_default="convnet, poolnet, or mlp, by input",
         ),
     ] = None,
     lr: Annotated[
