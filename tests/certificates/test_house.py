@@ -144,7 +144,7 @@ REFUSED = [
     (["--prior", "half"], "the prior is 'half', but must be zero, init, or split:FRACTION"),
     (["--method", "hold-out", "--prior", "init"], "needs examples to train on first"),
     (["--method", "disagreement", "--surrogate", "magic"], "the surrogate is 'magic'"),
-    (["--scales", "grid"], "needs a data-free prior"),
+    (["--method", "pac-bayes-kl", "--scales", "grid"], "needs a data-free prior"),
     (["--prior", "init", "--scales", "grid:9"], "grid:K with K from 1 to 8"),
     (["--delta", "2"], "delta is 2.0"),
     (["--tried", "0"], "tried is 0"),
