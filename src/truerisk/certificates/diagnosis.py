@@ -19,9 +19,10 @@ UNDERFITS, GOOD_FIT, OVERFITS, CANNOT_TELL = "underfits", "good fit", "overfits"
 REASONS = {
     UNDERFITS: "its training error is above 5%",
     GOOD_FIT: "it fits its training examples, and does at most 5 points worse on unseen ones",
-    OVERFITS: "on unseen examples it is certainly worse by more than 5 points",
+    OVERFITS: "by this certificate it errs more on unseen examples, by over 5 points",
     CANNOT_TELL: "too few certification examples to bound the gap by 5 points",
 }
+ONE_END = "the gap may be above 5 points; --two-sided bounds it from below as well"  # where it may be anything
 SEARCH = "To fit better, let truerisk search compare networks and learning rates on rows that never certify."
 
 
@@ -69,7 +70,8 @@ def explain(record: Record) -> str:
         gap = f"a certified gap of at least {words.lower_points(fit.gap_lower)}"
     else:
         gap = f"the gap is at most {words.bound_points(max(0.0, fit.gap_upper))}"
-    found_out = f"{own}, on unseen ones on {ends}: {gap}. Diagnosis: {fit.diagnosis} ({REASONS[fit.diagnosis]})."
+    reason = ONE_END if fit.diagnosis == CANNOT_TELL and fit.gap_lower is None else REASONS[fit.diagnosis]
+    found_out = f"{own}, on unseen ones on {ends}: {gap}. Diagnosis: {fit.diagnosis} ({reason})."
     return f"{found_out} {SEARCH}" if fit.training_error > 0 and _searchable(record.settings) else found_out
 
 

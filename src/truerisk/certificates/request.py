@@ -188,10 +188,13 @@ class Request:
         if self.method is None and self.predictor is None:
             # A single draw is no better than the posterior it is drawn from.
             kinds = [kind for kind in kinds if kind.predictor != SINGLE_DRAW]
-        unknown = set(self.options).difference(*(kind.takes(self.options) for kind in kinds))
+        made = [kind.of(kind.takes(self.options)) for kind in kinds]
+        if self.two_sided:  # the others would be left out later, and their options would have no effect
+            made = [method for method in made if _has_lower_end(method)]
+        unknown = set(self.options).difference(*(method.takes(self.options) for method in made))
         if unknown:
             raise TrueriskError(f"none of these methods has the option {', '.join(sorted(unknown))}; leave it out.")
-        return [kind.of(kind.takes(self.options)) for kind in kinds]
+        return made
 
     def suits(self, kind: type[Method] | Method, trained: bool) -> bool:
         """Whether a method is for such a network and predictor."""
@@ -200,3 +203,11 @@ class Request:
         if not trained:
             return not kind.needs_weights
         return kind.takes_weights and (self.unlabelled is not None or not kind.needs_unlabelled)
+
+
+def _has_lower_end(method: Method) -> bool:
+    try:
+        method.refuse_lower_end()
+    except TrueriskError:
+        return False
+    return True

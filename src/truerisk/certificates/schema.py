@@ -13,12 +13,14 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from truerisk.errors import TrueriskError
 
 T = TypeVar("T")
 OPTION, LIMITS = "option", "limits"  # what a field's metadata may say
 PLAIN = {int: "an integer", float: "a number", str: "a word", bool: "true or false"}
-NUMBERS = {int: Integral, float: Real}
+NUMBERS = {int: Integral, float: Real, bool: np.bool_}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 A sketch of each set lies beside this module: the 64-bit keys of its rows that are 0 modulo ``KEEP``, as sorted prefixes
 of five bytes, made by ``python -m benchmarks.sketches``. No data set is loaded. The key of a row does not depend on the
 other rows, nor on how its numbers are spelled: flat or as an image, from 0 to 1 or from 0 to 255, or standardized with
-one mean and one scale for each color. It does not survive a change of pixels, such as cropping or noise.
+one mean and one scale for each color. Inverted images are looked up as well. A key does not survive a change of pixels,
+such as cropping or noise.
 """
 
 from __future__ import annotations
@@ -40,7 +41,12 @@ def known_rows(X: np.ndarray) -> str | None:
     names = [name for name, (size, _) in KNOWN_ROWS.items() if size == features]
     if not names or not len(X):
         return None
-    keys = row_keys(X if len(X) <= MOST else X[np.sort(shuffle(len(X), 0)[:MOST])])
+    X = X if len(X) <= MOST else X[np.sort(shuffle(len(X), 0)[:MOST])]
+    return _found(row_keys(X), names) or _found(row_keys(-X.astype(np.float32)), names)  # black on white, or inverted
+
+
+def _found(keys: np.ndarray, names: list[str]) -> str | None:
+    """The first of these sets that more than 1% of the keys are keys of."""
     for name in names:
         chosen = keys[keys % np.uint64(KNOWN_ROWS[name][1]) == 0]
         hits = int(np.isin(_prefixes(chosen), _sketch(name)).sum())

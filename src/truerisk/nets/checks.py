@@ -57,6 +57,8 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
         return [f"its output has shape {tuple(first.shape)}, but one row of {classes} logits an example is needed"]
     if first.shape[1] < classes:
         return [f"its output has {first.shape[1]} columns, but the labels need {classes} (one for each class)"]
+    if not first.is_floating_point():
+        return [f"its outputs are {str(first.dtype).removeprefix('torch.')}, but must be real numbers (floats)"]
     problems = []
     after = module.state_dict()
     changed = [k for k, v in before.items() if not torch.allclose(v, after[k], rtol=0, atol=0, equal_nan=True)]

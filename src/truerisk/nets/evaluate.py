@@ -85,10 +85,11 @@ def precision(module: nn.Module) -> torch.dtype:
 def _logits(module: nn.Module, X: np.ndarray) -> Iterator[tuple[slice, Tensor]]:
     dtype = precision(module)
     each = max(1, min(ROWS, NUMBERS // max(1, X[:1].size)))
-    with torch.no_grad():
-        for start in range(0, len(X), each):
-            rows = slice(start, start + each)
-            yield rows, module(torch.from_numpy(X[rows]).to(dtype))
+    for start in range(0, len(X), each):
+        rows = slice(start, start + each)
+        with torch.no_grad():  # closed before the yield: a caller that stops midway must not leave gradients off
+            logits = module(torch.from_numpy(X[rows]).to(dtype))
+        yield rows, logits
 
 
 def identical(a: Tensor, b: Tensor) -> bool:

@@ -122,9 +122,10 @@ def drawn_logits(gaussian: Gaussian, X: np.ndarray, seed: int, plan: DrawPlan) -
     inputs = torch.from_numpy(X)
     order = torch.arange(plan.n * plan.passes) % plan.n
     chunks = order.split(plan.chunk) if plan.layered else order[: plan.n].split(plan.size) * plan.passes
-    with torch.no_grad():
-        for number, rows in enumerate(chunks):
-            yield rows, forward(inputs[rows].to(dtype), _normal(seed, number, dtype))
+    for number, rows in enumerate(chunks):
+        with torch.no_grad():  # closed before the yield: a caller that stops midway must not leave gradients off
+            logits = forward(inputs[rows].to(dtype), _normal(seed, number, dtype))
+        yield rows, logits
 
 
 def _normal(seed: int, chunk: int, dtype: torch.dtype) -> Normal:

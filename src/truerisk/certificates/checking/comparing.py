@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from truerisk.certificates.counts import Count, Counts
+from truerisk.certificates.counts import SURE, Count, Counts
 from truerisk.certificates.record import WORDS as VERSION
 from truerisk.certificates.record import Record
 from truerisk.errors import VerificationError
@@ -33,6 +33,10 @@ def check_counts(claimed: Mapping[str, int], mine: Counts) -> None:
             raise VerificationError(
                 f"certificate.json has {value} for the count {name!r}, but it must be from 0 to "
                 f"{mine[name].trials:,}; certify again."
+            )
+        if name.endswith(SURE) and value > claimed[name.removesuffix(SURE)]:
+            raise VerificationError(
+                f"certificate.json has {value} for the count {name!r}, more than with ties; certify again."
             )
 
 

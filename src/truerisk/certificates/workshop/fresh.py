@@ -52,10 +52,12 @@ def _indices(trained_on: object) -> np.ndarray | None:
     """An index array, or None if ``trained_on`` is something else."""
     if isinstance(trained_on, str | Path) and Path(trained_on).suffix in INDEX_FILES:
         return _read_indices(Path(trained_on))
+    if isinstance(trained_on, list) and not all(isinstance(each, int | np.integer) for each in trained_on):
+        return None  # perhaps the pair [X, y], whose halves have different shapes
     if isinstance(trained_on, np.ndarray | list):
         array = np.asarray(trained_on)
-        if array.ndim == 1 and array.dtype.kind in "iu":
-            return array
+        if array.ndim == 1 and (array.dtype.kind in "iu" or not array.size):
+            return array.astype(np.int64)
     return None
 
 
