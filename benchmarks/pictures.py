@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,9 @@ def numbers(certificate: truerisk.Certificate, tour: Mapping[str, Any], result: 
         "observed error": words.seen(certificate.empirical_risk),
         "true labels, at most": words.bound_percent(tour["true_labels"]["risk_upper"]),
         "random labels, at least": words.lower_percent(tour["random_labels"]["risk_lower"]),
-        "KL, as trained": f"{round(twin['kl_raw']):,}",
-        "KL, twin": f"{round(twin['kl_raw_twin']):,}",
-        "KL, tightened": f"{round(twin['kl_tightened']):,}",
+        "KL, as trained": f"{ceil(twin['kl_raw']):,}",
+        "KL, twin": f"{ceil(twin['kl_raw_twin']):,}",
+        "KL, tightened": f"{ceil(twin['kl_tightened']):,}",
         "test error, true labels, at most": words.bound_percent(max(ends[0])),
         "test error, random labels, at least": words.lower_percent(min(ends[1])),
     }

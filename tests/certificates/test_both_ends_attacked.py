@@ -59,7 +59,7 @@ def test_both_ends_are_not_called_several_methods(shades):
     assert "methods" not in story.verdict
     assert "both ends" in story.verdict
     assert "method" not in story.floor.meaning
-    assert "the upper end alone" in story.floor.meaning
+    assert "not split over both ends" in story.floor.meaning
 
 
 def test_one_hold_out_is_its_own_baseline(shades):
