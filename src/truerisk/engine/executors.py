@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
@@ -85,6 +86,10 @@ class Engine:
         if self.spec == "local":
             from joblib.externals.loky import ProcessPoolExecutor
 
+            # loky replaces a worker that has grown by 300 MB, which torch does to every worker, and warns in the thread
+            # that hands out tasks: where warnings are errors, the thread would end there, and the tasks would wait for
+            # ever.
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
             pool: Executor = ProcessPoolExecutor(self.width, initializer=_end_with, initargs=(os.getpid(),))
             return pool
         self._client = _connect(self.spec)
