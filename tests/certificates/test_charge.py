@@ -13,7 +13,7 @@ from truerisk.certificates.prior import Prior
 from truerisk.data import Data, load
 from truerisk.nets import architecture, builtin, mlp
 
-FIRST, OPEN, THIRTEEN = 32, 5 + 16 + 10, 13  # configurations of the looks at digits in looks.toml
+FIRST, OPEN, THIRTEEN = 32, 5 + 19 + 10, 13  # configurations of the looks at digits in looks.toml
 
 
 def owed(spec, data, prior="split:0.5", seed=0):

@@ -215,7 +215,7 @@ def test_every_bound_uses_the_number_of_its_rows(made):
     assert record["n_certify"] == n
     tested = n if prior or made.settings.prior.trained else len(all_rows) - round(0.8 * len(all_rows))
     tried = made.settings.tried
-    assert tried == (2 if made.settings.prior.trained else 2 * 76)  # looks.toml, for a part of digits
+    assert tried == (2 if made.settings.prior.trained else 2 * 79)  # looks.toml, for a part of digits
     assert record["floor"] == bounds.clopper_pearson(record["counts"]["floor"], tested, paid(0.05, tried))
     assert record["risk_bound"] == pytest.approx(RECOUNTED[record["method"]](record, n, evidence), rel=1e-9)
 

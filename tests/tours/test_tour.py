@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from certificates.golden import GOLDENS, arithmetic
 from torch import nn
 from tours.outcomes import TOUR
 
@@ -17,6 +18,11 @@ from truerisk.data import load, random_labels
 from truerisk.tours.costs import OPTIONS
 
 
+def most() -> float:
+    """4% where processor and libraries round as where the network was chosen; others train another network."""
+    return 0.04 if arithmetic() == (GOLDENS / "arithmetic.txt").read_text().strip() else 0.06
+
+
 def test_the_built_in_tour(tmp_path):
     """The contract of ``truerisk tour --json``, and certificates that verify confirms."""
     said = []
@@ -24,7 +30,7 @@ def test_the_built_in_tour(tmp_path):
     assert said[0].startswith("This takes about ")
     found = json.loads(json.dumps(tour.to_json(), allow_nan=False))
     assert found["true_labels"]["train_error"] == 0
-    assert 0 < found["true_labels"]["risk_lower"] < found["true_labels"]["risk_upper"] < 0.04
+    assert 0 < found["true_labels"]["risk_lower"] < found["true_labels"]["risk_upper"] < most()
     assert found["random_labels"]["train_error"] == 0
     assert 0.8 < found["random_labels"]["risk_lower"] <= 0.9 <= found["random_labels"]["risk_upper"]
     twin = found["twin"]
