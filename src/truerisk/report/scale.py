@@ -91,7 +91,7 @@ def common_end(scales: Sequence[Scale]) -> float:
 def finding(scale: Scale, title: str = "") -> str:
     """The picture in words.
 
-    >>> print(finding(Scale(0.9, 0.029, observed=0.013)).replace(" %", "%"))
+    >>> print(finding(Scale(0.9, 0.029, observed=0.013)))
     Scale of error rates: certified at most 2.9%, observed 1.3%, guessing 90.0%.
     """
     parts = [f"certified at most {upper(scale.upper).percent}"]
@@ -123,13 +123,13 @@ def scale_svg(scale: Scale, width: int, *, end: float | None = None, title: str 
     def at(value: float) -> float:
         return left + (right - left) * min(max(0.0, value / end), 1.0)
 
-    above = [Label(at(scale.upper), "certified: at most", _number(upper(scale.upper)), f"mark{weak}", big, strong=True)]
+    above = [Label(at(scale.upper), "certified: at most", upper(scale.upper).percent, f"mark{weak}", big, strong=True)]
     if scale.lower:
-        above.append(Label(at(scale.lower), "at least", _number(lower(scale.lower)), f"mark{weak}", size))
-    below = [Label(at(value), words, _number(number), kind, size) for value, words, number, kind in scale.facts]
+        above.append(Label(at(scale.lower), "at least", lower(scale.lower).percent, f"mark{weak}", size))
+    below = [Label(at(value), words, number.percent, kind, size) for value, words, number, kind in scale.facts]
     if end >= scale.chance:
         note = BEYOND if zone else ""
-        below.append(Label(at(scale.chance), "guessing:", _number(seen(scale.chance)), "tick", size, note))
+        below.append(Label(at(scale.chance), "guessing:", seen(scale.chance).percent, "tick", size, note))
     margin = MARGIN if panel else 0
     over, under = (place(labels, start + margin, width - margin) for labels in (above, below))
 
@@ -172,7 +172,7 @@ def _overview(scale: Scale, start: float, width: float, y: float, size: int) -> 
     begin, stop = (start + full * min(value / scale.full, 1.0) for value in (scale.lower or 0.0, scale.upper))
     return (
         _text(start, y + size, "start", "label", size, [_bold("error rate: ", "0%")])
-        + _text(width, y + size, "end", "label", size, [_bold("guessing: ", _number(seen(scale.chance)))])
+        + _text(width, y + size, "end", "label", size, [_bold("guessing: ", seen(scale.chance).percent)])
         + _rect(start, top, full, 14, "track", 4)
         + _rect(begin, top, max(stop - begin, 3.0), 14, "band")
         + _rect(width - 2, top - 3, 2, 20, "tick")
@@ -231,11 +231,6 @@ def _text(x: float, y: float, anchor: str, kind: str, size: float, lines: Sequen
 
 def _bold(words: str, number: str) -> str:
     return f'{words}<tspan class="number" font-weight="650">{number}</tspan>'
-
-
-def _number(quantity: Quantity) -> str:
-    """A number in percent that no line break divides."""
-    return quantity.percent.replace(" ", "\u00a0")
 
 
 def _round_up(value: float) -> float:

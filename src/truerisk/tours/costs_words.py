@@ -99,7 +99,7 @@ def _longer(found: Labels) -> list[str]:
 def _cost_notes(costs: Costs) -> tuple[str, ...]:
     known = {
         PROGRESSIVE: "Progressive validation: networks trained on growing parts of the data, each tested on the next "
-        "part. One of them is drawn for each prediction.",
+        "part. One of them is sampled for each prediction.",
         POSTERIOR: "Trained posterior: a distribution over weights that training moves away from a prior, which was "
         "trained on the other half of the data. One network is sampled from it.",
         CODE: "Compressed network: all examples train it and enter the bound, which grows with its length in bits.",

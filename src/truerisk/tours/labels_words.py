@@ -77,7 +77,7 @@ def _short_unseen(found: Labels) -> str:
 
 
 def _labels_caption(found: Labels, delta: float) -> str:
-    sure = words.confidence_percent(delta).replace(" %", "%")
+    sure = words.confidence_percent(delta)
     true = found.true_labels
     return (
         f"Dots: error on {true.n_train:,} training examples. Bars: certified interval for the error on unseen examples,"

@@ -1,25 +1,30 @@
-"""Numbers as the tour prints them: bounds rounded up, lower ends down, percent without a space."""
+"""Numbers as the tour prints them: bounds rounded up, lower ends down."""
 
 from __future__ import annotations
 
 import math
 
 from truerisk import words
+from truerisk.words import bound_percent as upper
+from truerisk.words import lower_percent as lower
+from truerisk.words import seen_percent as seen
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+__all__ = [
+    "TIMES",
+    "big",
+    "factor",
+    "lower",
+    "points",
+    "power_text",
+    "seen",
+    "short",
+    "times_text",
+    "tiny",
+    "upper",
+    "value_text",
+]
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def upper(value: float) -> str:
-    return words.bound_percent(value).replace(" %", "%")
-
-
-def lower(value: float) -> str:
-    return words.lower_percent(value).replace(" %", "%")
-
-
-def seen(value: float) -> str:
-    return words.seen_percent(value).replace(" %", "%")
 
 
 def points(value: float) -> str:
