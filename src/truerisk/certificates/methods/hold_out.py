@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from truerisk.bounds import clopper_pearson, clopper_pearson_lower
 from truerisk.certificates.counts import FLOOR, TRAINING, Counts, both_counts, wrong_answers
 from truerisk.certificates.ledger import Entry, share
-from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, floor_counts, halves
+from truerisk.certificates.methods.base import DETERMINISTIC, Method, Shares, halves
 from truerisk.certificates.origins import TRAINED, VOUCHED, File
 from truerisk.certificates.record import Derivation, Lower, Part, Record
 from truerisk.certificates.tale import Tale
+from truerisk.data import duplicates_across
 
 if TYPE_CHECKING:
     from truerisk.certificates.evidence import Evidence
@@ -62,10 +63,10 @@ class HoldOut(Method):
         """The floor's errors are its own; errors on the rows that trained the network show how much it fits them."""
         network, parts = frozen.evidence.network, frozen.evidence.parts
         rows = parts.certify
-        more = both_counts(FLOOR, network, data.X[rows], data.y[rows], settings.two_sided)
+        items = both_counts(FLOOR, network, data.X[rows], data.y[rows], settings.two_sided)
         if len(parts.prior):
-            more[TRAINING] = wrong_answers(network, data.X[parts.prior], data.y[parts.prior])
-        return floor_counts(settings, data, frozen.evidence).adding(more)
+            items[TRAINING] = wrong_answers(network, data.X[parts.prior], data.y[parts.prior])
+        return Counts(items, len(rows), len(parts.prior), duplicates_across(data, parts))
 
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
         count = counts[FLOOR]
