@@ -23,6 +23,7 @@ def most() -> float:
     return 0.04 if arithmetic() == (GOLDENS / "arithmetic.txt").read_text().strip() else 0.06
 
 
+@pytest.mark.long
 def test_the_built_in_tour(tmp_path):
     """The contract of ``truerisk tour --json``, and certificates that verify confirms."""
     said = []
@@ -120,7 +121,7 @@ def test_an_interrupted_tour_ends_with_a_sentence(tmp_path, monkeypatch, capsys)
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "out").write_text("")
-    with pytest.raises(truerisk.TrueriskError, match="give a folder"):
+    with pytest.raises(truerisk.TrueriskError, match="must be a folder"):
         command.tour({}, tmp_path / "out", json=False, quiet=True)
 
 

@@ -29,7 +29,7 @@ def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
 
     progress.enable(not quiet)
     if out.exists() and not out.is_dir():
-        raise TrueriskError(f"--out {out} is a file; give a folder.")
+        raise TrueriskError(f"--out {out} is a file, but must be a folder; give another path.")
     Asked(**asked)  # bad options end here, before anything is loaded
     extra("jinja2")  # better missed now than after the work
     work = out / ".work"

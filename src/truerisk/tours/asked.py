@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truerisk.certificates.schema import option, settle
+from truerisk.certificates.schema import settle, within
 from truerisk.certificates.settings import LARGEST_SEED
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ class Asked:
 
     model: object = None
     data: object = None
-    seed: int = option(0, "Seed of the split, the training, and the random labels.", low=0, high=LARGEST_SEED)
-    delta: float = option(0.05, "Failure probability of each certificate.", above=0, below=1, hint="0.05 is usual")
-    minutes: float = option(10.0, "Time limit; parts that would exceed it are left out.", above=0)
+    seed: int = within(0, low=0, high=LARGEST_SEED)
+    delta: float = within(0.05, above=0, below=1, hint="0.05 is usual")
+    minutes: float = within(10.0, above=0)
     data_dir: str | Path | None = None
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Tour:
-    """What a tour found. ``twin`` and ``costs`` are None where they were left out, to stay within the limit of time.
+    """What a tour found. ``twin`` is None where it was left out, to stay within the limit of time, or refused.
 
     ``refusal`` says why a network has no twin. ``save`` writes the numbers and the certificates.
     """
