@@ -24,6 +24,13 @@ def enable(on: bool) -> None:
     _enabled = on
 
 
+def note(text: str) -> None:
+    """One line on standard error about a choice that was made for the user."""
+    if _enabled:
+        shown = "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
+        print(f"note: {shown}", file=sys.stderr)
+
+
 @contextmanager
 def silent() -> Iterator[None]:
     """No progress inside the block, whatever is switched on outside."""

@@ -115,6 +115,8 @@ def equal_rows(new: np.ndarray, seen: np.ndarray) -> tuple[list[int], list[int]]
     >>> equal_rows(np.array([[1.0], [2.0], [1.0]]), np.array([[2.0]]))
     ([2], [1])
     """
+    if new.dtype.kind != seen.dtype.kind:  # token ids in one file, the same numbers as floats in the other
+        new, seen = new.astype(np.float32), seen.astype(np.float32)
     known, earlier = set(row_hashes(seen).tolist()), set()
     within, across = [], []
     for row, digest in enumerate(row_hashes(new).tolist()):

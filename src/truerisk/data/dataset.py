@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +23,9 @@ MANY_CLASSES = 10_000  # more classes than this and than examples means that y h
 class Data:
     """A classification data set held in memory.
 
-    `X` is float32 and C-contiguous with shape (n, *input_shape), `y` is int64 with values 0 to classes - 1.
-    `source` is what `load` takes to give the very same data again; None where no such string exists.
+    `X` is float32, or int64 where integers were given (token ids, counts), and C-contiguous with shape
+    (n, *input_shape). `y` is int64 with values 0 to classes - 1; `class_names` are the names of these values, where
+    the data has names. `source` is what `load` takes to give the very same data again; None where no such string exists.
 
     >>> data = Data("toy", np.eye(3), [0, 1, 1], classes=2)
     >>> len(data), data.input_shape, data.counts.tolist()
@@ -38,9 +40,10 @@ class Data:
     classes: int
     note: str = ""
     source: str | None = None
+    class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "X", _as_float32(self.X, self.name))
+        object.__setattr__(self, "X", _as_inputs(self.X, self.name))
         object.__setattr__(self, "y", _as_labels(self.y, self.name))
         object.__setattr__(self, "classes", int(self.classes))
 
@@ -51,6 +54,15 @@ class Data:
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one input."""
         return tuple(self.X.shape[1:])
+
+    @property
+    def integers(self) -> bool:
+        """Whether the inputs are integers, such as token ids."""
+        return self.X.dtype.kind == "i"
+
+    def floats(self) -> Data:
+        """The same examples with float32 inputs, for networks that take real numbers."""
+        return replace(self, X=self.X.astype(np.float32)) if self.integers else self
 
     @property
     def counts(self) -> np.ndarray:
@@ -70,14 +82,15 @@ class Data:
                 f"{self.name}: a row index lies outside 0 to {len(self) - 1}; "
                 f"take indices of these {len(self)} examples only."
             )
-        return Data(self.name, self.X[rows], self.y[rows], self.classes, self.note)
+        return Data(self.name, self.X[rows], self.y[rows], self.classes, self.note, class_names=self.class_names)
 
     @cached_property
     def sha256(self) -> str:
         """Fingerprint of shape, inputs, labels and number of classes; the same on every machine."""
-        header = {"classes": self.classes, "shape": list(self.X.shape), "X": "<f4", "y": "<i8"}
+        numbers = "<i8" if self.integers else "<f4"
+        header = {"classes": self.classes, "shape": list(self.X.shape), "X": numbers, "y": "<i8"}
         digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode() + b"\n")
-        digest.update(np.ascontiguousarray(self.X, dtype="<f4").data)
+        digest.update(np.ascontiguousarray(self.X, dtype=numbers).data)
         digest.update(np.ascontiguousarray(self.y, dtype="<i8").data)
         return digest.hexdigest()
 
@@ -98,18 +111,20 @@ def from_arrays(
     note: str = "",
     source: str | None = None,
     where: str | None = None,
+    class_names: Sequence[str] = (),
 ) -> Data:
     """Checked `Data` from two arrays; `where` names the file in error messages.
 
     Unsigned bytes are divided by 255, the largest value the format can hold. That number is known before
     any data are seen; a mean or a standard deviation would not be. All other numbers stay as they are.
+    Integers of other types stay integers; where a network takes real numbers, `Data.floats` gives these.
     """
     place = where or name
     inputs, labels = as_array(X, place), _as_labels(y, place)
     if inputs.dtype == np.uint8:
         inputs = inputs.astype(np.float32)
         inputs /= np.float32(255)
-    elif inputs.dtype == np.float32:
+    elif inputs.dtype in (np.float32, np.int64):
         # The caller may go on writing into his array; the fingerprint must stay true.
         inputs = inputs.copy()
     if classes is None:
@@ -119,7 +134,7 @@ def from_arrays(
                 f"{place}: the largest label is {classes - 1} with only {len(labels)} examples; "
                 "number the classes 0, 1, 2, ... without gaps."
             )
-    data = Data(name, _as_float32(inputs, place), labels, classes, note, source)
+    data = Data(name, _as_inputs(inputs, place), labels, classes, note, source, tuple(class_names))
     validate(data, where=where)
     return data
 
@@ -156,7 +171,7 @@ def validate(data: Data, minimum: int = MINIMUM, where: str | None = None) -> No
 
 
 def row_hashes(X: np.ndarray) -> np.ndarray:
-    """One 16-byte digest per row, equal exactly where the rows are equal as numbers.
+    """One 16-byte digest per row, equal exactly where the rows are equal as numbers of one kind (integers or floats).
 
     >>> a, b, c = row_hashes(np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 2.0]]))
     >>> bool(a == b), bool(a == c)
@@ -166,8 +181,11 @@ def row_hashes(X: np.ndarray) -> np.ndarray:
     digests = np.empty(len(rows), dtype=f"V{DIGEST_BYTES}")
     for start in range(0, len(rows), ROWS_AT_ONCE):
         chunk = rows[start : start + ROWS_AT_ONCE]
-        # Adding 0.0 turns -0.0 into 0.0: equal numbers, but different bytes.
-        block = np.ascontiguousarray(chunk.astype("<f4") + np.float32(0)).astype("<f4", copy=False)
+        if rows.dtype.kind == "i":  # as floats, large integers would collide
+            block = np.ascontiguousarray(chunk, dtype="<i8")
+        else:
+            # Adding 0.0 turns -0.0 into 0.0: equal numbers, but different bytes.
+            block = np.ascontiguousarray(chunk.astype("<f4") + np.float32(0)).astype("<f4", copy=False)
         for i, row in enumerate(block, start):
             digests[i] = np.void(hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest())
     return digests
@@ -187,9 +205,15 @@ def as_array(X: Any, place: str) -> np.ndarray:
     return array
 
 
-def _as_float32(X: Any, place: str) -> np.ndarray:
+def _as_inputs(X: Any, place: str) -> np.ndarray:
+    """int64 for integers, apart from bytes, and float32 for everything else."""
+    array = as_array(X, place)
+    if array.dtype.kind in "iu" and array.dtype != np.uint8:
+        if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+            raise TrueriskError(f"{place}: some inputs do not fit into 64 bits with a sign; give smaller integers.")
+        return np.ascontiguousarray(array, dtype=np.int64)
     with np.errstate(over="ignore"):  # what does not fit becomes infinite, and `validate` says so
-        return np.ascontiguousarray(as_array(X, place), dtype=np.float32)
+        return np.ascontiguousarray(array, dtype=np.float32)
 
 
 def _as_labels(y: Any, place: str) -> np.ndarray:
