@@ -25,7 +25,8 @@ class Data:
 
     `X` is float32, or int64 where integers were given (token ids, counts), and C-contiguous with shape
     (n, *input_shape). `y` is int64 with values 0 to classes - 1; `class_names` are the names of these values, where
-    the data has names. `source` is what `load` takes to give the very same data again; None where no such string exists.
+    the data has names. `source` is what `load` takes to give the very same data again; None where there is no such
+    string.
 
     >>> data = Data("toy", np.eye(3), [0, 1, 1], classes=2)
     >>> len(data), data.input_shape, data.counts.tolist()
