@@ -6,3 +6,5 @@ SAFE_SOURCES = ("digits", "mnist1d", "mnist", "fashion-mnist", "cifar-10")
 CPU, CUDA, AUTO = "cpu", "cuda", "auto"
 DEVICES = (AUTO, CPU, CUDA)
 OBJECTIVES = ("tempered", "quadratic", "lambda", "kl")  # of a posterior's training: see ``pacbayes.objectives``
+LOGITS, PROBABILITIES = "logits", "probabilities"  # what one output per example is
+OUTPUTS = (LOGITS, PROBABILITIES)

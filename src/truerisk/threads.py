@@ -35,12 +35,12 @@ def threads_for(module: nn.Module, X: np.ndarray) -> int:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    from truerisk.nets import precision
+    from truerisk.nets.evaluate import as_input, precision
 
     counter = FlopCounterMode(display=False)
     try:
         with torch.no_grad(), counter:
-            module(torch.from_numpy(X[:2]).to(precision(module)))
+            module(as_input(X[:2], precision(module)))
     except Exception:  # a network that does not run is refused elsewhere, with a sentence of its own
         return FEW
     products = counter.get_total_flops() / 2 / len(X[:2])  # a product and a sum are two operations

@@ -63,14 +63,14 @@ def small(input_shape, classes):
 
 
 class Named(nn.Module):
-    """A network whose output is not a tensor."""
+    """A network whose outputs do not say which of them are logits."""
 
     def __init__(self):
         super().__init__()
         self.head = nn.Linear(64, 10)
 
     def forward(self, x):
-        return {"logits": self.head(x.flatten(1))}
+        return {"one": self.head(x.flatten(1)), "two": x}
 
 
 def test_an_own_network_that_cannot_memorize(tmp_path):
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_written_to_is_noticed_first(tmp_path, monkeypat
 
 
 def test_a_refused_network_leaves_no_folder(tmp_path):
-    with pytest.raises(truerisk.TrueriskError, match="return only the logits from forward"):
+    with pytest.raises(truerisk.TrueriskError, match="under the key 'logits'"):
         command.tour({"model": Named, "data": "digits"}, tmp_path / "out", json=False, quiet=True)
     assert not (tmp_path / "out").exists()
 

@@ -121,6 +121,7 @@ class Certificate:
 
         X, _ = load_inputs(x if hasattr(x, "detach") else np.asarray(x))  # bytes are scaled as they were for certifying
         shape, settings = self.record.data.input_shape, self.record.settings
+        X = X if self.record.data.dtype == "int64" else X.astype(np.float32, copy=False)
         if X.shape[1:] != shape or not len(X):
             raise TrueriskError(
                 f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}; reshape them."

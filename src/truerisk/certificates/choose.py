@@ -57,6 +57,7 @@ def settings_for(request: Request, material: Material, method: Method, prior: Pr
         two_sided=request.two_sided,
         own_errors=0 if material.own is None else material.own[0],
         own_rows=0 if material.own is None else material.own[1],
+        outputs=arch.column,
         **(material.draws.recorded() if method.needs_unlabelled or came else {}),
         **({} if came else _training(request, material, prior)),
     )

@@ -35,6 +35,7 @@ def certify(
     objective: str = "tempered",
     epochs: int | None = None,
     lr: float | None = None,
+    outputs: str | None = None,
     prior_std: float | None = None,
     trust_factory: bool = False,
     repeats_are_draws: bool = False,
@@ -72,6 +73,8 @@ def certify(
       digits, MNIST, Fashion-MNIST, and CIFAR-10; there each of your configurations counts several times.)
     * ``lr``: the peak learning rate for training the network (of the prior and of the baseline). ``truerisk.search``
       finds one without using any certification example.
+    * ``outputs``: what a network with one output per example gives, "logits" (class 1 above 0) or "probabilities"
+      (class 1 above one half). Only needed where all outputs lie between 0 and 1.
     * ``device``: where networks are trained, "cpu", "cuda", or "auto". The bound is computed on the CPU.
     * ``threads``: number of CPU threads; by default 1 for small networks and 2 for large ones. The same call with
       the same number gives the same certificate, whatever else the machine is doing.
@@ -99,6 +102,7 @@ def certify(
         objective=objective,
         epochs=epochs,
         lr=lr,
+        outputs=outputs,
         prior_std=prior_std,
         trust_factory=trust_factory,
         repeats_are_draws=repeats_are_draws,

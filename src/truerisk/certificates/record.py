@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from truerisk.certificates.counts import RescaledKL
 from truerisk.certificates.ledger import Entry
 from truerisk.certificates.schema import dump
@@ -88,13 +90,19 @@ class DataCard:
     n: int
     classes: int
     input_shape: tuple[int, ...]
+    dtype: str  # of the inputs: float32, or int64 where the network takes integers
     counts: tuple[int, ...]  # of each class
     sha256: str
+
+    @property
+    def blank(self) -> np.ndarray:
+        """One input of zeros, of the right shape and type."""
+        return np.zeros((1, *self.input_shape), dtype=np.int64 if self.dtype == "int64" else np.float32)
 
     @classmethod
     def of(cls, data: Data) -> DataCard:
         shape, counts = tuple(data.input_shape), tuple(data.counts.tolist())
-        return cls(data.name, data.source, len(data), data.classes, shape, counts, data.sha256)
+        return cls(data.name, data.source, len(data), data.classes, shape, str(data.X.dtype), counts, data.sha256)
 
 
 @dataclass(frozen=True)

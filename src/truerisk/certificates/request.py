@@ -15,7 +15,7 @@ from truerisk.certificates.prior import Prior
 from truerisk.certificates.schema import option, settle
 from truerisk.certificates.settings import LARGEST_SEED, PRIOR_STDS
 from truerisk.errors import TrueriskError
-from truerisk.names import CPU, DEVICES, OBJECTIVES
+from truerisk.names import CPU, DEVICES, OBJECTIVES, OUTPUTS
 
 Fit = Callable[..., Any]  # (fresh module, torch Dataset) -> the trained module, or None if trained in place
 OF_TRAINING = ("prior", "epochs", "lr", "prior_std", "fit")  # of no use where nothing is trained
@@ -66,6 +66,9 @@ class Request:
         hint="try --prior-std 1",
     )
     objective: str = option("tempered", "Training objective: tempered, quadratic, lambda, or kl.", among=OBJECTIVES)
+    outputs: str | None = option(
+        None, "Meaning of a single output: logits or probabilities.", shown="logits", among=OUTPUTS
+    )
     device: str = option(CPU, "Device for training: cpu, cuda, or auto.", among=DEVICES)
     threads: int | None = option(
         None, "Number of CPU threads.", shown="1, or 2 for a large network", low=1, hint="leave it out for the default"

@@ -11,6 +11,7 @@ from truerisk.certificates.methods.base import Method
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.schema import dump, settle, within
 from truerisk.errors import TrueriskError
+from truerisk.names import OUTPUTS
 from truerisk.plan import Plan
 
 LARGEST_SEED = 2**64 - 1
@@ -50,6 +51,9 @@ class Settings:
     two_sided: bool = False  # a lower end of the risk as well
     own_errors: int = within(0, low=0)  # wrong answers of a network that came trained on its training set, your word
     own_rows: int = within(0, low=0)  # examples of that set; 0: it was not given
+    # What the single output of a network with one output per example is; "" for all others, and then not in JSON, so
+    # that it does not enter the seeds of their draws.
+    outputs: str = within("", among=("", *OUTPUTS))
 
     def __post_init__(self) -> None:
         settle(self)
@@ -65,7 +69,8 @@ class Settings:
         found: dict[str, Any] = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            found[each.name] = self.method.name if each.name == "method" else dump(value)
+            if each.name != "outputs" or value:
+                found[each.name] = self.method.name if each.name == "method" else dump(value)
             if each.name == OPTIONS_AFTER:
                 found["options"] = self.method.options()
         return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from truerisk import progress, words
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
+from truerisk.names import OUTPUTS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -38,6 +39,7 @@ class Options:
     times: int | None  # rescalings of an audit; None: no audit
     out: Path
     data_dir: Path | None
+    outputs: str | None = None
 
 
 def show_list(json: bool) -> None:
@@ -76,8 +78,8 @@ def _measure(model: str | None, data: str | None, options: Options, json: bool, 
     from truerisk.measures.table import measure_subject, wanted
 
     wanted(options.only, options.train)  # a slip in a name is told before anything is trained
-    loaded = load("digits" if data is None else data, options.data_dir)
-    network = _network(model, loaded, options, quiet)
+    network = _network(model, load("digits" if data is None else data, options.data_dir), options, quiet)
+    loaded = network.data
     settings: dict[str, Any] = {"record": network.record, "rows": options.rows, "seed": options.seed}
     subject = Subject(network.module, loaded, network.init, **settings)
     if not quiet:
@@ -107,14 +109,16 @@ def _check(options: Options) -> None:
         raise TrueriskError(f"the seed is {options.seed}, but must be a whole number that is not negative.")
     if options.out.exists() and not options.out.is_dir():
         raise TrueriskError(f"--out {options.out} is a file; give a folder.")
+    if options.outputs not in (None, *OUTPUTS):
+        raise TrueriskError(f"--outputs is {options.outputs}, but must be {' or '.join(OUTPUTS)}; choose one.")
     if options.init is not None and options.weights is None:
         raise TrueriskError("--init says where the training of --weights began: give --weights FILE too.")
 
 
 def _network(model: str | None, data: Data, options: Options, quiet: bool) -> Network:
     """The network with its weights from a file, or as the module came, or trained now."""
-    from truerisk.measures.trained import AS_IT_CAME, Network, train, training_plan
-    from truerisk.nets import MODULE, architecture, load_weights
+    from truerisk.measures.trained import as_it_came, train, training_plan
+    from truerisk.nets import MODULE, architecture, fitted, load_weights
 
     arch = architecture(model, data.input_shape, data.classes, trust_factory=True)
     record = {} if options.record is None else _read_record(options.record)
@@ -122,9 +126,11 @@ def _network(model: str | None, data: Data, options: Options, quiet: bool) -> Ne
         module = arch.template()
         load_weights(module, options.weights)
         init = None if options.init is None else _initial(arch, options.init)
-        return Network(arch.name, module, init, record, f"Its weights are those of {options.weights}.")
+        how = f"Its weights are those of {options.weights}."
+        return as_it_came(arch.name, module, data, init, record, options.outputs, how)
     if arch.kind == MODULE:
-        return Network(arch.name, arch.template(), None, record, AS_IT_CAME)
+        return as_it_came(arch.name, arch.template(), data, None, record, options.outputs)
+    arch, data = fitted(arch, data, options.outputs)
     plan = training_plan(arch, data, options.seed)
     if not quiet:
         print(f"no --weights: {arch.name} is trained first, for up to {plan.epochs} epochs", file=sys.stderr)
@@ -178,6 +184,7 @@ def _audit(network: Network, data: Data, options: Options, settings: dict[str, A
         only=options.only,
         train=options.train,
         delta=options.delta,
+        outputs=options.outputs,
         **settings,
     )
 

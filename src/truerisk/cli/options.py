@@ -23,6 +23,10 @@ Weights = Annotated[
 TrustFactory = Annotated[
     bool, typer.Option("--trust-factory", help="Vouch that the factory's weights and buffers never saw this data.")
 ]
+Outputs = Annotated[
+    str | None,
+    typer.Option(help="Meaning of a single output: logits or probabilities.", show_default="logits"),
+]
 Shape = Annotated[str, typer.Option("--input", help="Input shape, batch first, such as 1,3,32,32.", show_default=False)]
 Integers = Annotated[
     int | None,

@@ -61,6 +61,11 @@ class Data:
         """Whether the inputs are integers, such as token ids."""
         return self.X.dtype.kind == "i"
 
+    @property
+    def blank(self) -> np.ndarray:
+        """One input of zeros, of the right shape and type: for all that depends on nothing else."""
+        return np.zeros((1, *self.input_shape), dtype=self.X.dtype)
+
     def floats(self) -> Data:
         """The same examples with float32 inputs, for networks that take real numbers."""
         return replace(self, X=self.X.astype(np.float32)) if self.integers else self

@@ -135,6 +135,7 @@ def audit(
     seed: int = 0,
     budget: int = BUDGET,
     data_dir: str | Path | None = None,
+    outputs: str | None = None,
 ) -> Audit:
     """Rescale ``model`` at random ``times`` times and measure again; ``std`` is that of the normal log-scales.
 
@@ -148,8 +149,8 @@ def audit(
     if not times >= 1:
         raise TrueriskError(f"the network can't be rescaled {times} times: give at least 1 (--times).")
     names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
-    given = load(data, data_dir)
-    network = given_or_trained(model, given, init, record=record, rows=rows, seed=seed)
+    network = given_or_trained(model, load(data, data_dir), init, record=record, rows=rows, seed=seed, outputs=outputs)
+    given = network.data
     start = None if network.init is None else copy.deepcopy(network.init).double()
     settings: dict[str, Any] = {"record": network.record, "rows": rows, "seed": seed, "budget": budget}
     folded = Subject(copy.deepcopy(network.module).double(), given, start).module

@@ -86,7 +86,7 @@ def network(subject: Subject) -> Network:
 
 def inputs(subject: Subject) -> Tensor:
     """All inputs, in their own precision."""
-    return torch.from_numpy(subject.data.X)
+    return torch.from_numpy(subject.X)
 
 
 def size(node: fx.Node) -> int:

@@ -21,7 +21,7 @@ from truerisk.errors import TrueriskError
 from truerisk.measures.anatomy import Anatomy, Layer, anatomy
 from truerisk.measures.gradients import Gradients, gradients
 from truerisk.nets import check_network, fold_batch_norm, outputs
-from truerisk.nets.evaluate import margins, precision
+from truerisk.nets.evaluate import as_input, margins, precision
 from truerisk.seeds import derive
 
 ROWS = 1_000  # examples for what takes many passes; seeded, the same for every measure
@@ -87,7 +87,14 @@ class Subject:
         return self.function
 
     def _inputs(self, rows: Any, module: nn.Module) -> Tensor:
-        return torch.from_numpy(self.data.X[rows]).to(precision(module))
+        return as_input(self.data.X[rows], precision(module))
+
+    @property
+    def X(self) -> np.ndarray:
+        """All inputs, where they are real numbers: integers such as token ids have no norm, and change in jumps."""
+        if self.data.integers:
+            raise NotDefined("its inputs are integers, and it measures lengths or small changes of inputs.")
+        return self.data.X
 
     @cached_property
     def example(self) -> Tensor:

@@ -111,6 +111,7 @@ def measure(
     seed: int = 0,
     budget: int = BUDGET,
     data_dir: str | Path | None = None,
+    outputs: str | None = None,
 ) -> Measures:
     """Every complexity measure and classical bound of ``model`` on ``data`` (what it was trained on).
 
@@ -120,6 +121,7 @@ def measure(
     * ``init``: the same network as it was before training, for distances. ``record``: what is known of the training.
     * ``only``: names of measures and bounds. ``train``: also those that train networks of their own.
     * ``delta``: probability with which each single bound may fail. ``rows``: examples for what takes many passes.
+    * ``outputs``: what one output per example is, "logits" or "probabilities" (see ``certify``).
 
     >>> from truerisk.nets import architecture
     >>> found = measure(architecture("mlp:8", (64,), 10).build(0), "digits", only=["parameters"])
@@ -127,10 +129,9 @@ def measure(
     610.0
     """
     names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
-    given = load(data, data_dir)
-    network = given_or_trained(model, given, init, record=record, rows=rows, seed=seed)
+    network = given_or_trained(model, load(data, data_dir), init, record=record, rows=rows, seed=seed, outputs=outputs)
     settings: dict[str, Any] = {"record": network.record, "rows": rows, "seed": seed, "budget": budget}
-    subject = Subject(network.module, given, network.init, **settings)
+    subject = Subject(network.module, network.data, network.init, **settings)
     found = measure_subject(subject, only=names, train=train, delta=delta)
     return replace(found, trained=network) if network.trained_here else found
 

@@ -20,7 +20,8 @@ from truerisk.data import Data
 from truerisk.errors import TrueriskError
 from truerisk.measures.families.optimization import STEPS_BETWEEN, STEPS_TO, VARIANCE
 from truerisk.measures.subject import ROWS, NotDefined, Subject
-from truerisk.nets import MODULE, Architecture, architecture, check_network, precision
+from truerisk.nets import MODULE, Adapted, Architecture, adapted, architecture, check_network, fitted, precision
+from truerisk.nets.adapt import adapt
 from truerisk.threads import limited, threads_for
 from truerisk.training import History, Plan, fit
 from truerisk.training.plans import default_plans, has_recipe
@@ -33,12 +34,13 @@ AS_IT_CAME = "Its weights are those that the module came with."
 class Network:
     """A network to measure, and what is known of how it came to its weights.
 
-    ``init``: the network before its training. ``record``: see ``truerisk.measure``. ``how``: one sentence about the
-    weights. ``trained_here``: whether the library trained it for this measurement.
+    ``data``: as the network takes them. ``init``: the network before its training. ``record``: as for ``measure``.
+    ``how``: one sentence about the weights. ``trained_here``: whether the library trained it for this measurement.
     """
 
     name: str
     module: nn.Module
+    data: Data
     init: nn.Module | None
     record: dict[str, Any]
     how: str
@@ -53,6 +55,7 @@ def given_or_trained(
     record: Mapping[str, Any] | None = None,
     rows: int = ROWS,
     seed: int = 0,
+    outputs: str | None = None,
 ) -> Network:
     """A module as it is; the network of a name or a factory after training on ``data``, from the weights of ``seed``.
 
@@ -62,7 +65,7 @@ def given_or_trained(
     """
     known = dict(record or {})
     if isinstance(model, nn.Module):
-        return Network(type(model).__name__, model, init, known, AS_IT_CAME)
+        return as_it_came(type(model).__name__, model, data, init, known, outputs)
     if not isinstance(model, str) and not callable(model):
         raise TrueriskError(
             f"the model is a {type(model).__name__}, but must be a torch module, the name of a built-in network, or a "
@@ -70,12 +73,28 @@ def given_or_trained(
         )
     arch = architecture(model, data.input_shape, data.classes, trust_factory=True)
     if arch.kind == MODULE:
-        return Network(arch.name, arch.template(), init, known, AS_IT_CAME)
+        return as_it_came(arch.name, arch.template(), data, init, known, outputs)
     if init is not None:
         raise TrueriskError(
             f"init says where the training of a module began, but {arch.name} is trained here; give the trained module."
         )
+    arch, data = fitted(arch, data, outputs)
     return train(arch, data, training_plan(arch, data, seed), record=known, rows=rows)
+
+
+def as_it_came(
+    name: str,
+    module: nn.Module,
+    data: Data,
+    init: nn.Module | None,
+    record: dict[str, Any],
+    outputs: str | None,
+    how: str = AS_IT_CAME,
+) -> Network:
+    """A network with its weights, to measure on data as it takes them."""
+    own, taken = adapted(module, data, outputs)
+    first = None if init is None else adapt(init, own.reading) if isinstance(own, Adapted) else init
+    return Network(name, own, taken, first, record, how)
 
 
 def training_plan(arch: Architecture, data: Data, seed: int) -> Plan:
@@ -115,7 +134,7 @@ def train(
         f"weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
     )
     known = _steps(history, data, plan) | noise | dict(record or {})
-    return Network(arch.name, module, init, known, how, trained_here=True)
+    return Network(arch.name, module, data, init, known, how, trained_here=True)
 
 
 def _steps(history: History, data: Data, plan: Plan) -> dict[str, Any]:

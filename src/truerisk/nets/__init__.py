@@ -1,6 +1,7 @@
 """Networks: the built-in ones, the user's own, and the checks that make them certifiable."""
 
 from truerisk.names import BUILTIN, FACTORY, MODULE
+from truerisk.nets.adapt import Adapted, adapted, fitted, inner, refitted
 from truerisk.nets.architecture import Architecture, architecture
 from truerisk.nets.builtin import builtin, convnet, mlp
 from truerisk.nets.checks import check_network
@@ -30,8 +31,10 @@ __all__ = [
     "FACTORY",
     "MODULE",
     "NOTHING",
+    "Adapted",
     "Architecture",
     "Tally",
+    "adapted",
     "architecture",
     "builtin",
     "builtin_name",
@@ -41,7 +44,9 @@ __all__ = [
     "cosnet",
     "count_errors",
     "count_wrong",
+    "fitted",
     "fold_batch_norm",
+    "inner",
     "load_weights",
     "margins",
     "memorize",
@@ -53,6 +58,7 @@ __all__ = [
     "precision",
     "predict_labels",
     "read_weights",
+    "refitted",
     "reinitialized",
     "resnet",
     "small_alexnet",

@@ -36,6 +36,7 @@ class Architecture:
     kind: str
     build: Callable[[int], nn.Module]
     given: nn.Module | None = None
+    column: str = ""  # what one output per example is (see ``nets.adapt``); "" where there are several
 
     def template(self) -> nn.Module:
         """A module to load weights into: a copy of the user's own, or a newly built one."""

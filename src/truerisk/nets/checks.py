@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.nets.evaluate import precision
+from truerisk.nets.evaluate import as_input, precision
 from truerisk.seeds import seeded_globals
 
 PROBE = 16  # examples that the checks run on
@@ -34,11 +34,19 @@ def check_network(module: nn.Module, X: np.ndarray, classes: int) -> nn.Module:
     tensors = list(twin.named_parameters()) + list(twin.named_buffers())
     broken = [name for name, t in tensors if t.is_floating_point() and not bool(t.isfinite().all())]
     problems = [f"its weights are not finite ({', '.join(broken[:5])})"] if broken else []
-    x = torch.from_numpy(X[:PROBE]).to(precision(twin))
+    x = as_input(_probe(X), precision(twin))
     problems += _output_problems(twin, x, classes, finite_weights=not broken)
     if problems:
         raise TrueriskError(f"this network can't be certified: {'; '.join(problems)}.")
     return twin
+
+
+def _probe(X: np.ndarray) -> np.ndarray:
+    """The first examples; of integers also those with the smallest and the largest one, which a table may not hold."""
+    if X.dtype.kind != "i" or not len(X):
+        return X[:PROBE]
+    flat = X.reshape(len(X), -1)
+    return X[[*range(min(PROBE, len(X))), int(flat.min(axis=1).argmin()), int(flat.max(axis=1).argmax())]]
 
 
 def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weights: bool) -> list[str]:

@@ -21,7 +21,11 @@ def margins(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """
     own = logits.gather(1, y[:, None])[:, 0]
     others = logits.scatter(1, y[:, None], -torch.inf).amax(dim=1)
-    return own - others, torch.maximum(own.abs(), torch.where(others == -torch.inf, own, others).abs())
+    scale = torch.maximum(own.abs(), torch.where(others == -torch.inf, own, others).abs())
+    if logits.shape[1] == 2 and len(logits) and not bool(logits[:, 0].any()):
+        # One logit against 0 (``adapt``): its own size does not show what it was rounded from, that of others does.
+        scale = scale.max().expand(len(scale))
+    return own - others, scale
 
 
 class Tally(NamedTuple):
@@ -82,13 +86,19 @@ def precision(module: nn.Module) -> torch.dtype:
     return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
 
 
+def as_input(X: np.ndarray, dtype: torch.dtype) -> Tensor:
+    """Inputs as a network takes them: integers (token ids) as they are, real numbers in its precision."""
+    x = torch.from_numpy(X)
+    return x.to(dtype) if x.is_floating_point() else x
+
+
 def _logits(module: nn.Module, X: np.ndarray) -> Iterator[tuple[slice, Tensor]]:
     dtype = precision(module)
     each = max(1, min(ROWS, NUMBERS // max(1, X[:1].size)))
     for start in range(0, len(X), each):
         rows = slice(start, start + each)
         with torch.no_grad():  # closed before the yield: a caller that stops midway must not leave gradients off
-            logits = module(torch.from_numpy(X[rows]).to(dtype))
+            logits = module(as_input(X[rows], dtype))
         yield rows, logits
 
 

@@ -23,6 +23,7 @@ from truerisk import progress
 from truerisk.bounds import grouped_upper
 from truerisk.errors import TrueriskError
 from truerisk.nets import NOTHING, tally
+from truerisk.nets.evaluate import as_input
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.stochastic import Normal, NotPerExample, StochasticNetwork
@@ -119,12 +120,11 @@ def drawn_logits(gaussian: Gaussian, X: np.ndarray, seed: int, plan: DrawPlan) -
     """
     dtype = getattr(torch, plan.precision)
     forward = _forward(gaussian, plan.layered, dtype)
-    inputs = torch.from_numpy(X)
     order = torch.arange(plan.n * plan.passes) % plan.n
     chunks = order.split(plan.chunk) if plan.layered else order[: plan.n].split(plan.size) * plan.passes
     for number, rows in enumerate(chunks):
         with torch.no_grad():  # closed before the yield: a caller that stops midway must not leave gradients off
-            logits = forward(inputs[rows].to(dtype), _normal(seed, number, dtype))
+            logits = forward(as_input(X[rows.numpy()], dtype), _normal(seed, number, dtype))
         yield rows, logits
 
 
@@ -164,7 +164,7 @@ def _cast(gaussian: Gaussian, dtype: torch.dtype) -> tuple[nn.Module, dict[str, 
 def _numbers_per_example(gaussian: Gaussian, X: np.ndarray, precision: str) -> int | None:
     """Random numbers that one example takes layer by layer; None where that can't be exact."""
     dtype = getattr(torch, precision)
-    x = torch.from_numpy(X[:3]).to(dtype)
+    x = as_input(X[:3], dtype)
     count = 0
 
     def counting(shape: tuple[int, ...]) -> Tensor:
@@ -186,7 +186,7 @@ def _precision(module: nn.Module, X: np.ndarray) -> str:
     """float64, unless the network itself insists on float32."""
     try:
         with torch.no_grad():
-            out = copy.deepcopy(module).double()(torch.from_numpy(X[:2]).double())
+            out = copy.deepcopy(module).double()(as_input(X[:2], torch.float64))
         return "float64" if out.dtype == torch.float64 else "float32"
     except Exception:  # layers complain in their own ways; then float32 it is
         return "float32"

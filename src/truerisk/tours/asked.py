@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from truerisk.certificates.schema import settle, within
 from truerisk.certificates.settings import LARGEST_SEED
+from truerisk.names import OUTPUTS
 
 if TYPE_CHECKING:
     from truerisk.data import Data
+    from truerisk.nets import Architecture
 
 # The network of the built-in tour. One layer of 64 filters has room for the random labels of 898 digits and still
 # learns the true ones well, in some four seconds.
@@ -29,6 +31,7 @@ class Asked:
     delta: float = within(0.05, above=0, below=1, hint="0.05 is usual")
     minutes: float = within(10.0, above=0)
     data_dir: str | Path | None = None
+    outputs: str | None = within(None, among=OUTPUTS)
 
     def __post_init__(self) -> None:
         settle(self)
@@ -47,10 +50,16 @@ class Asked:
         """The learning rate of the built-in tour; None: the usual one for the network."""
         return LR if self.builtin else None
 
-    def load(self) -> Data:
+    def material(self) -> tuple[Architecture, Data]:
+        """The network without its weights, and the data as it takes them."""
         from truerisk.data import load
+        from truerisk.nets import architecture, fitted
 
-        return load(DATA if self.data is None else self.data, self.data_dir)
+        data = load(DATA if self.data is None else self.data, self.data_dir)
+        return fitted(architecture(self.network, data.input_shape, data.classes), data, self.outputs)
+
+    def load(self) -> Data:
+        return self.material()[1]
 
     def certify(self, data: Data, work: Path, **more: Any) -> Any:
         """``truerisk.certify`` with these choices, in one thread and without progress of its own."""
@@ -58,5 +67,6 @@ class Asked:
         from truerisk.certificates import certify
 
         choices: dict[str, Any] = {"delta": self.delta, "seed": self.seed, "lr": self.lr, "threads": 1, "work": work}
+        choices["outputs"] = self.outputs
         with progress.silent():
             return certify(self.network, data, **(choices | more))

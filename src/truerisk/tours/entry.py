@@ -34,6 +34,7 @@ def tour(
     delta: float = 0.05,
     minutes: float = MINUTES,
     data_dir: str | Path | None = None,
+    outputs: str | None = None,
     work: str | Path | None = None,
     workers: int | None = None,
     tell: Callable[[str], None] | None = None,
@@ -45,6 +46,7 @@ def tour(
 
     * ``minutes``: parts that would exceed this limit are left out, last ones first. A measurement of speed decides
       that before anything is trained.
+    * ``outputs``: as for ``certify``.
     * ``work``: a folder for checkpoints; the same call resumes the training of an interrupted one.
     * ``workers``: processes that compute, by default two; 1 computes everything in this process.
     * ``tell``: a function that is given the estimated time, in a sentence.
@@ -52,7 +54,7 @@ def tour(
     ``tour(...).save("out")`` writes the numbers and the certificates, which ``verify`` checks; ``report.write_tour``
     writes the page.
     """
-    asked = Asked(model, data, seed, delta, float(minutes), data_dir)
+    asked = Asked(model, data, seed, delta, float(minutes), data_dir, outputs)
     number = min(WORKERS, os.cpu_count() or 1) if workers is None else workers
     from truerisk.engine import Engine
 
@@ -63,8 +65,7 @@ def tour(
         kept = Path(place) / "work" if work is None else Path(work)
         for _ in range(number if number > 1 else 0):
             engine.submit(_wake)  # loading torch takes a worker two seconds: meanwhile speed is measured here
-        loaded = asked.load()
-        arch = _architecture(asked, loaded)
+        arch, loaded = asked.material()
         plan = outline(parts(asked, loaded, arch, measured(asked, loaded, arch)), asked.minutes, number)
         if tell is not None:
             for sentence in filter(None, (_empty_classes(loaded), plan.sentence)):
@@ -173,12 +174,6 @@ def _alone() -> Iterator[None]:
 
     with progress.silent(), limited(1):
         yield
-
-
-def _architecture(asked: Asked, data: Data) -> Any:
-    from truerisk.nets import architecture
-
-    return architecture(asked.network, data.input_shape, data.classes)
 
 
 def _empty_classes(data: Data) -> str:

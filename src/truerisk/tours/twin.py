@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from truerisk.data import Data
+    from truerisk.nets import Architecture
     from truerisk.pacbayes import Gaussian, GibbsEstimate
     from truerisk.symmetry import Symmetry
 
@@ -97,21 +98,20 @@ def compared(asked: Asked, folder: Path) -> Twin | str:
     from truerisk.certificates import Certificate
     from truerisk.threads import limited
 
-    data = asked.load()
+    arch, data = asked.material()
     evidence = Certificate.load(folder / TRUE, asked.network).evidence
-    tried = tried_for(asked, data)
+    tried = tried_for(arch, data, asked.seed)
     with progress.silent(), limited(1):
         found = rescaled(evidence.network, data, evidence.parts.prior, asked.seed, asked.delta / tried)
     return replace(found, tried=tried) if isinstance(found, Twin) else found
 
 
-def tried_for(asked: Asked, data: Data) -> int:
+def tried_for(arch: Architecture, data: Data, seed: int) -> int:
     """Configurations compared before on any of these rows: with a data-free prior, all of them enter the bound."""
     from truerisk.certificates.charge import tried_before
     from truerisk.certificates.prior import Prior
-    from truerisk.nets import architecture
 
-    return tried_before(architecture(asked.network, data.input_shape, data.classes), data, Prior("zero"), asked.seed)
+    return tried_before(arch, data, Prior("zero"), seed)
 
 
 def rescaled(network: nn.Module, data: Data, rows: np.ndarray, seed: int, delta: float) -> Twin | str:
@@ -184,26 +184,25 @@ def plain(network: nn.Module, data: Data) -> nn.Module:
 
     from truerisk.errors import TrueriskError
     from truerisk.nets import fold_batch_norm
+    from truerisk.nets.evaluate import as_input
 
     network = copy.deepcopy(network).eval()
     with suppress(TrueriskError):  # a norm that cannot be folded stays, and pins what it would move
-        network = fold_batch_norm(network, torch.from_numpy(data.X[:1]))
+        network = fold_batch_norm(network, as_input(data.X[:1], torch.float32))
     try:
         double = copy.deepcopy(network).double()
         with torch.no_grad():
-            double(torch.from_numpy(data.X[:2]).double())
+            double(as_input(data.X[:2], torch.float64))
     except Exception:  # layers complain in their own ways; then it stays in float32
         return network
     return double
 
 
 def rescalings(network: nn.Module, data: Data) -> Symmetry:
-    import torch
-
-    from truerisk.nets import precision
+    from truerisk.nets.evaluate import as_input, precision
     from truerisk.symmetry import find_symmetry
 
-    return find_symmetry(network, torch.from_numpy(data.X[:1]).to(precision(network)))
+    return find_symmetry(network, as_input(data.X[:1], precision(network)))
 
 
 def widest(network: nn.Module, data: Data, seed: int) -> tuple[float, Gaussian]:

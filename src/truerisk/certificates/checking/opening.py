@@ -17,7 +17,7 @@ from truerisk.certificates.workshop.priors import random_weights
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.names import SAFE_SOURCES
-from truerisk.nets import BUILTIN, Architecture, architecture, builtin
+from truerisk.nets import BUILTIN, Architecture, architecture, builtin, refitted
 
 
 @dataclass
@@ -77,7 +77,8 @@ def stored_architecture(record: Record, model: object, size: int, *, trust_facto
     """
     shape, classes, settings = list(record.data.input_shape), record.data.classes, record.settings
     if model is not None:
-        return architecture(model, shape, classes, trust_factory=trust_factory)
+        own = architecture(model, shape, classes, trust_factory=trust_factory)
+        return refitted(own, record.data.blank, classes, settings.outputs)
     if settings.model_kind != BUILTIN:
         raise TrueriskError(
             f"the certificate is about your own model {settings.model}, and verify runs no code that only a "
@@ -159,6 +160,7 @@ def _data(record: Record, data: object, data_dir: str | Path | None) -> Data:
             raise TrueriskError(f"the certificate is about your own data ({claimed.name}); give this data (--data).")
         data = claimed.source
     loaded = load(data, data_dir)
+    loaded = loaded if claimed.dtype == "int64" else loaded.floats()
     if loaded.sha256 != claimed.sha256:
         raise VerificationError(
             f"{loaded.name} is not the certified data (its sha256 differs); give the certified data."

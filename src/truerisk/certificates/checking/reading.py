@@ -52,7 +52,7 @@ def settings_from(claims: Mapping[str, Any]) -> Settings:
     if not isinstance(name, str) or not isinstance(options, dict):
         raise TrueriskError("the settings of the certificate do not name a method with its options; certify again.")
     method = find_method(name).of(options)
-    rest = {name: value for name, value in claims.items() if name not in ("method", "options")}
+    rest = {"outputs": "", **{name: value for name, value in claims.items() if name not in ("method", "options")}}
     settings = read(Settings, rest, "the settings of the certificate", method=method)
     vouched = settings.repeats_are_draws or (settings.row_ids and settings.repeats)
     if bool(settings.repeats) != bool(vouched):
@@ -113,6 +113,8 @@ def _record(field: _Fields) -> Record:
         raise VerificationError(
             "certificate.json does not state the input shape and the number of classes; certify again."
         )
+    if card.dtype not in ("float32", "int64"):
+        raise VerificationError("certificate.json does not state the type of the inputs; certify again.")
     record = Record(
         settings=settings,
         data=card,

@@ -164,7 +164,7 @@ class Posterior(Method):
         estimate = gibbs_risk(evidence.posterior, data.X[rows], data.y[rows], seed("draws"))
         plan, prior = estimate.plan, scaled_prior(evidence, self.layers)
         drawn = Count(estimate.errors, estimate.near_ties, plan.n * plan.passes, drawn=True, size=plan.size)
-        kl = rescaled_kl(evidence.posterior, prior, evidence.log_scales, data.input_shape)
+        kl = rescaled_kl(evidence.posterior, prior, evidence.log_scales, data.blank)
         items = {DRAWS: drawn} | ({f"{DRAWS}{SURE}": replace(drawn, value=estimate.sure)} if settings.two_sided else {})
         return floor_counts(settings, data, evidence).adding(items, kls=(kl,), plans=(plan,))
 

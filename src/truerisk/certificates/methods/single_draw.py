@@ -63,7 +63,7 @@ class DrawnOnce(Posterior):
         posterior, prior = evidence.posterior, scaled_prior(evidence, self.layers)
         drawn = both_counts(DRAWN, _drawn(frozen), data.X[rows], data.y[rows], settings.two_sided)
         ratio = log_ratio(posterior, prior, draw_noise(posterior, frozen.seed(SEED)))
-        kl = rescaled_kl(posterior, prior, evidence.log_scales, data.input_shape)
+        kl = rescaled_kl(posterior, prior, evidence.log_scales, data.blank)
         return floor_counts(settings, data, evidence).adding(drawn, kls=(kl,), numbers={RATIO: ratio})
 
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:

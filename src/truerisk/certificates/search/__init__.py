@@ -26,13 +26,20 @@ from truerisk.certificates.workshop.material import Material
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
 from truerisk.names import CPU
-from truerisk.nets import BUILTIN, Architecture, architecture
+from truerisk.nets import BUILTIN, Architecture, architecture, fitted
 from truerisk.threads import limited, threads_for
 from truerisk.training.device import training_on
 
 PRIORS = ("split:0.5", "split:0.8", "split:0.9")
 FACTORS = (0.3, 1.0, 3.0)  # learning rates that are tried, in units of the plan's own
-USUAL = {"delta": 0.05, "epochs": None, "trust_factory": False, "device": CPU, "data_dir": None}  # certify's own
+USUAL = {
+    "delta": 0.05,
+    "epochs": None,
+    "trust_factory": False,
+    "device": CPU,
+    "outputs": None,
+    "data_dir": None,
+}  # certify's own
 
 
 @dataclass(frozen=True)
@@ -116,16 +123,17 @@ def search(
     epochs: int | None = None,
     trust_factory: bool = False,
     device: str = CPU,
+    outputs: str | None = None,
     data_dir: str | Path | None = None,
     work: str | Path | None = None,
 ) -> Search:
     """A good network, learning rate, and split for a certificate, found without its certification rows.
 
     ``models`` is one network or a list of them, each as ``truerisk.certify`` takes it; ``data``, ``delta``, ``seed``,
-    ``epochs``, ``trust_factory``, ``device`` and ``work`` are as there. Every network is trained with every learning
-    rate of ``lrs`` (default: its usual one times 0.3, 1 and 3), many of them for a part of the epochs only; the fewest
-    errors on rows that did not train win. Then a learning curve of the winner predicts which of the splits ``priors``
-    has the smallest hold-out baseline.
+    ``epochs``, ``trust_factory``, ``device``, ``outputs`` and ``work`` are as there. Every network is trained with
+    every rate of ``lrs`` (default: its usual one times 0.3, 1 and 3), many of them for a part of the epochs only; the
+    fewest errors on rows that did not train win. Then a learning curve of the winner predicts which of the splits
+    ``priors`` has the smallest hold-out baseline.
 
     Only rows that none of these splits certifies on are used, so a certificate with the same ``seed`` and one of
     ``priors`` (or a larger split) keeps all of its delta. One with another seed or a smaller split does.
@@ -137,12 +145,9 @@ def search(
     check_seed(seed)
     splits = _splits([priors] if isinstance(priors, str) else priors)
     loaded = load("digits" if data is None else data, data_dir)
-    given: dict[str, Any] = {"delta": delta, "epochs": epochs, "trust_factory": trust_factory}
-    entrants = [
-        entrant
-        for arch in _architectures(models, loaded, trust_factory)
-        for entrant in _entrants(arch, loaded, splits[0], seed, lrs, given)
-    ]
+    given: dict[str, Any] = {"delta": delta, "epochs": epochs, "trust_factory": trust_factory, "outputs": outputs}
+    networks, loaded = _architectures(models, loaded, trust_factory, outputs)
+    entrants = [entrant for arch in networks for entrant in _entrants(arch, loaded, splits[0], seed, lrs, given)]
     if not entrants:
         raise TrueriskError("there is nothing to compare; give at least one model and one learning rate.")
     rows = free_rows(entrants[0].settings, splits, len(loaded))
@@ -178,8 +183,10 @@ def _splits(texts: Sequence[str]) -> list[Prior]:
     return sorted(priors, key=lambda prior: prior.fraction)
 
 
-def _architectures(models: object, data: Data, trust_factory: bool) -> list[Architecture]:
-    """The networks without repeats; two of one name could not be told apart."""
+def _architectures(
+    models: object, data: Data, trust_factory: bool, outputs: str | None
+) -> tuple[list[Architecture], Data]:
+    """The networks without repeats, and the data as they take them; two of one name could not be told apart."""
     specs = models if isinstance(models, list | tuple) else [models]
     once = {spec if isinstance(spec, str) else id(spec): spec for spec in specs}.values()
     found = [architecture(spec, data.input_shape, data.classes, trust_factory=trust_factory) for spec in once]
@@ -187,7 +194,10 @@ def _architectures(models: object, data: Data, trust_factory: bool) -> list[Arch
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise TrueriskError(f"two of the models are called {twice}; rename one of them.")
-    return found
+    both = [fitted(arch, data, outputs) for arch in found]
+    if len({taken.integers for _, taken in both}) > 1:
+        raise TrueriskError("some of the models take integers and others do not; search among one kind at a time.")
+    return [arch for arch, _ in both], both[0][1] if both else data
 
 
 def _entrants(

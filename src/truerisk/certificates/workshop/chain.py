@@ -62,7 +62,7 @@ def train_links(
 
     Number t is trained on parts 1 to t, with the one before as its prior.
     """
-    pieces, symmetry = cut(parts.certify, steps), followed(prior, trainer.data.input_shape)
+    pieces, symmetry = cut(parts.certify, steps), followed(prior, trainer.data.blank)
     chain, scales, seen = [prior], [], parts.prior
     for t in range(1, count + 1):
         rows, tested = np.concatenate(pieces[:t]), sum(map(len, pieces[t - 1 :]))
@@ -86,7 +86,7 @@ def count_steps(counts: Counts, data: Data, evidence: Evidence, steps: int, seed
         old = None if t == 1 else chain[t - 1]
         more, plan = _drawn(chain[t], old, data.X[rows], data.y[rows], seed("draws", t))
         items |= {counted(t, name): each for name, each in more.items()}
-        kls.append(rescaled_kl(chain[t], chain[t - 1], evidence.arrays.get(f"log_scales-{t}"), data.input_shape))
+        kls.append(rescaled_kl(chain[t], chain[t - 1], evidence.arrays.get(f"log_scales-{t}"), data.blank))
         plans.append(plan)
     return counts.adding(items, kls=tuple(kls), plans=tuple(plans))
 

@@ -48,8 +48,8 @@ def checked_inputs(stored: Mapping[str, Tensor], data: Data, settings: Settings)
 
     Nothing else stands between an input that is listed twice and a smaller bound.
     """
-    if stored.keys() != {"X"} or stored["X"].dtype != torch.float32:
-        raise VerificationError("the file of unlabeled inputs must hold one float32 array; certify again.")
+    if stored.keys() != {"X"} or stored["X"].dtype not in (torch.float32, torch.int64):
+        raise VerificationError("the file of unlabeled inputs must hold one array of float32 or int64; certify again.")
     X = np.asarray(stored["X"].numpy())
     _refuse_shape(X, data)
     within, across = equal_rows(X, data.X)
@@ -65,10 +65,10 @@ def checked_inputs(stored: Mapping[str, Tensor], data: Data, settings: Settings)
 
 
 def _refuse_shape(X: np.ndarray, data: Data) -> None:
-    if X.dtype != np.float32 or X.shape[1:] != data.X.shape[1:] or len(X) < LEAST or not np.isfinite(X).all():
+    if X.dtype != data.X.dtype or X.shape[1:] != data.X.shape[1:] or len(X) < LEAST or not np.isfinite(X).all():
         raise TrueriskError(
-            f"the unlabeled inputs have shape {X.shape}; give at least {LEAST} finite inputs of shape "
-            f"{data.input_shape}, as in the data."
+            f"the unlabeled inputs have shape {X.shape} and type {X.dtype}; give at least {LEAST} finite inputs of "
+            f"shape {data.input_shape} and type {data.X.dtype}, as in the data."
         )
 
 

@@ -32,6 +32,8 @@ def leave_out(
         used = np.unique(numbers)
     parts = Split(prior=used.astype(np.int64), certify=np.setdiff1d(rows, used).astype(np.int64))
     trained = None if trained_on is None or numbers is not None else load(trained_on, data_dir)
+    if trained is not None and not data.integers:
+        trained = trained.floats()
     if trained is None:
         draws = draws.by_number(parts.certify, len(data))
     else:

@@ -43,7 +43,7 @@ def around_weights(trainer: Trainer, parts: Split, layers: int, warmup: float) -
 def with_scales(trainer: Trainer, parts: Split, prior: Gaussian, posterior: Gaussian, layers: int) -> Evidence:
     """The evidence of a posterior, with the best prior scales (on a grid), log-scales and the floor's network."""
     arrays = {}
-    symmetry = followed(prior, trainer.data.input_shape)
+    symmetry = followed(prior, trainer.data.blank)
     chosen, log_scales = prior, None
     for _ in range(ROUNDS if layers else 1):
         if layers:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from truerisk.certificates.counts import wrong_answers
@@ -17,7 +18,19 @@ from truerisk.certificates.workshop.compare import settle_inputs
 from truerisk.certificates.workshop.fresh import leave_out
 from truerisk.data import Data, Split, load, load_inputs
 from truerisk.errors import TrueriskError
-from truerisk.nets import BUILTIN, MODULE, Architecture, architecture, check_network, load_weights, outputs
+from truerisk.nets import (
+    BUILTIN,
+    FACTORY,
+    MODULE,
+    Architecture,
+    architecture,
+    check_network,
+    fitted,
+    inner,
+    load_weights,
+    outputs,
+)
+from truerisk.seeds import derive
 from truerisk.threads import threads_for
 
 Weights = str | Path | Mapping[str, Tensor]
@@ -46,10 +59,23 @@ def _fresh(request: Request) -> Material:
     """A trained network, and labelled data that it never saw."""
     data = load(request.fresh, request.data_dir)
     arch = architecture(request.model, data.input_shape, data.classes, trust_factory=True)
+    if request.weights is None and arch.kind == FACTORY:
+        _refuse_untrained(arch)
+    arch, data = fitted(arch, data, request.outputs)
     arch = replace(arch, given=_trained_module(arch, request.weights))
     parts, draws, trained = leave_out(data, request.trained_on, request.data_dir, request.draws)
     own = None if trained is None else _own_errors(arch, data, trained)
     return Material(data, arch, False, draws, _threads(request, arch, data), parts=parts, own=own)
+
+
+def _refuse_untrained(arch: Architecture) -> None:
+    """A factory may load weights; one whose parameters follow the seed builds an untrained network."""
+    one, two = arch.build(derive(0, "probe")), arch.build(derive(1, "probe"))
+    pairs = zip(one.parameters(), two.parameters(), strict=False)
+    if any(a.shape != b.shape or not torch.equal(a, b) for a, b in pairs):
+        raise TrueriskError(
+            f"--fresh tests an already trained network, but {arch.name} builds an untrained one; give its --weights."
+        )
 
 
 def _own_errors(arch: Architecture, data: Data, trained: Data) -> tuple[int, int]:
@@ -70,6 +96,7 @@ def _labelled(request: Request) -> Material:
     data = load("digits" if request.data is None else request.data, request.data_dir)
     shape, trust = data.input_shape, request.trust_factory
     arch = architecture(request.model, shape, data.classes, trust_factory=trust, few_weights=request.few_weights)
+    arch, data = fitted(arch, data, request.outputs)
     silently = request.named is not None and request.named.needs_weights and arch.kind == MODULE
     trained = request.brings_weights or silently
     if trained:
@@ -77,6 +104,7 @@ def _labelled(request: Request) -> Material:
             raise TrueriskError("unlabeled inputs are for an already trained network; give --weights too.")
         arch = replace(arch, given=check_network(_trained_module(arch, request.weights), data.X, data.classes))
     inputs = None if request.unlabelled is None else load_inputs(request.unlabelled, request.data_dir)[0]
+    inputs = inputs if inputs is None or data.integers else inputs.astype(np.float32, copy=False)
     draws = request.draws if inputs is None else settle_inputs(inputs, data, request.draws)
     return Material(data, arch, trained, draws, _threads(request, arch, data), inputs)
 
@@ -90,5 +118,5 @@ def _trained_module(arch: Architecture, weights: object) -> nn.Module:
         raise TrueriskError("a built-in network has no trained weights of its own; give --weights.")
     module = arch.template()
     if weights is not None:
-        load_weights(module, cast("Weights", weights))
+        load_weights(inner(module), cast("Weights", weights))
     return module

@@ -10,8 +10,9 @@ to Q: they tell what the KL was before.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,10 +27,10 @@ BEST, TOGETHER = (
 )  # names in the file: for the KL; for the comparison with a tuned prior scale
 
 
-def followed(gaussian: Gaussian, input_shape: Sequence[int]) -> Symmetry | None:
-    """The rescalings of this network, or None for one that cannot be traced."""
+def followed(gaussian: Gaussian, blank: np.ndarray) -> Symmetry | None:
+    """The rescalings of this network for inputs like ``blank``, or None for one that cannot be traced."""
     try:
-        return find_symmetry(gaussian.module, torch.zeros(1, *input_shape))
+        return find_symmetry(gaussian.module, torch.from_numpy(blank))
     except TrueriskError:
         return None
 
@@ -65,13 +66,13 @@ def moved(
 
 
 def rescaled_kl(
-    posterior: Gaussian, prior: Gaussian, log_scales: Mapping[str, Tensor] | None, input_shape: Sequence[int]
+    posterior: Gaussian, prior: Gaussian, log_scales: Mapping[str, Tensor] | None, blank: np.ndarray
 ) -> RescaledKL:
     """The KL that a certificate uses, of both distributions as they are, and what it was before the posterior moved."""
     kl = posterior.kl(prior)
     if log_scales is None:
         return RescaledKL(kl, kl)
-    symmetry, stored = followed(prior, input_shape), _checked(log_scales)
+    symmetry, stored = followed(prior, blank), _checked(log_scales)
     if symmetry is None:
         raise VerificationError("log_scales.safetensors exists, but this network cannot be traced; certify again.")
     trained = symmetry.rescale(posterior, stored[BEST])

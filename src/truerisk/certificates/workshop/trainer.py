@@ -24,7 +24,7 @@ from truerisk.certificates.request import Fit
 from truerisk.certificates.settings import DATA_FREE_START, Settings
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
-from truerisk.nets import Architecture, check_network, precision
+from truerisk.nets import Adapted, Architecture, check_network, inner, precision
 from truerisk.pacbayes import Gaussian, train_posterior
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import Checkpoint, fit
@@ -95,13 +95,14 @@ class Trainer:
         assert self.own_fit is not None
         dataset = TensorDataset(torch.tensor(examples.X), torch.tensor(examples.y))
         with seeded_globals(derive(self.settings.seed, "fit")):
-            result = self.own_fit(module, dataset)
-        trained = module if result is None else result
+            result = self.own_fit(inner(module), dataset)
+        trained = inner(module) if result is None else result
         if not isinstance(trained, nn.Module):
             raise TrueriskError(
                 f"fit returned a {type(trained).__name__}, but must return a module; return the trained one, or None "
                 "if fit trained it in place."
             )
+        trained = Adapted(trained, module.reading) if isinstance(module, Adapted) else trained
         fresh = self.fresh()
         shapes = [{k: v.shape for k, v in m.state_dict().items()} for m in (trained, fresh)]
         if shapes[0] != shapes[1]:

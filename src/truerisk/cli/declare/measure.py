@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from truerisk.cli.options import DataDir, Json, Model, Quiet
+from truerisk.cli.options import DataDir, Json, Model, Outputs, Quiet
 
 
 def measure(
@@ -48,6 +48,7 @@ def measure(
     out: Annotated[Path, typer.Option(help="Folder for measures.csv, measures.json and report.html.")] = Path(
         "truerisk-measures"
     ),
+    outputs: Outputs = None,
     data_dir: DataDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -78,5 +79,6 @@ def measure(
         times=times if audit else None,
         out=out,
         data_dir=data_dir,
+        outputs=outputs,
     )
     command.measure(model, data, options, json, quiet)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from truerisk.cli.options import DataDir, Device, Epochs, Json, Quiet, TrustFactory
+from truerisk.cli.options import DataDir, Device, Epochs, Json, Outputs, Quiet, TrustFactory
 
 
 def search(
@@ -36,6 +36,7 @@ def search(
     work: Annotated[Path, typer.Option(help="Folder for checkpoints; they are removed at the end.")] = Path(
         "truerisk-search"
     ),
+    outputs: Outputs = None,
     data_dir: DataDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -54,6 +55,7 @@ def search(
         "epochs": epochs,
         "trust_factory": trust_factory,
         "device": device,
+        "outputs": outputs,
         "data_dir": data_dir,
     }
     command.search(model, data, prior, work, options, json, quiet)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from truerisk.cli.options import DataDir, Json, Model, Quiet
+from truerisk.cli.options import DataDir, Json, Model, Outputs, Quiet
 
 
 def tour(
@@ -19,6 +19,7 @@ def tour(
     out: Annotated[Path, typer.Option(help="Folder for tour.html, tour.json and the certificates.")] = Path(
         "truerisk-out"
     ),
+    outputs: Outputs = None,
     data_dir: DataDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -31,4 +32,5 @@ def tour(
     from truerisk.cli import tour as command
 
     asked = {"model": model, "data": data, "delta": delta, "seed": seed, "minutes": minutes, "data_dir": data_dir}
+    asked["outputs"] = outputs
     command.tour(asked, out, json, quiet)

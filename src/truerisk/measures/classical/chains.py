@@ -160,7 +160,7 @@ def input_sizes(subject: Subject) -> Inputs:
     """Computed once."""
 
     def compute() -> Inputs:
-        X = subject.data.X.reshape(len(subject.data), -1)
+        X = subject.X.reshape(len(subject.data), -1)
         both = (np.einsum("ij,ij->i", X, X, dtype=np.float64), np.einsum("ij,ij->j", X, X, dtype=np.float64))
         return Inputs(*both)
 

@@ -120,6 +120,7 @@ def _matrices(steps: tuple[Layer | Between, ...]) -> list[Tensor]:
     ),
 )
 def lipschitz_local(subject: Subject) -> float:
+    subject.X  # noqa: B018  refuses integers
     sample = subject.sample[0]
     x = sample[:: math.ceil(len(sample) / EXAMPLES)]
     outputs = subject.logits.shape[1]

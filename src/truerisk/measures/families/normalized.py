@@ -49,7 +49,7 @@ def normalized_margins(subject: Subject, by: Literal["spectral", "path"] = "spec
         return subject.margins * math.exp(-log_path_norm(subject, 1.0))
     complexity = spectral_complexity(subject).log
     assert complexity is not None
-    squares = subject.shared("squared norm of all inputs", lambda: float((subject.data.X.astype(float) ** 2).sum()))
+    squares = subject.shared("squared norm of all inputs", lambda: float((subject.X.astype(float) ** 2).sum()))
     if not squares > 0 or complexity == -math.inf:
         raise NotDefined("inputs or weights are all zero, and it divides by their norm.")
     return subject.margins * math.exp(math.log(subject.n) - 0.5 * math.log(squares) - complexity)

@@ -85,7 +85,7 @@ def _whole_bound(norm: Norm, squares: Callable[[Subject], dict[str, float]]) -> 
     def compute(subject: Subject) -> Value:
         main = _main(norm, squares)(subject)
         layers = acting_layers(subject)
-        X = subject.data.X
+        X = subject.X
         largest = float(np.linalg.norm(X.reshape(len(X), -1).astype(np.float64), axis=1).max())
         pixels = math.prod(X.shape[2:]) if X.ndim > 2 else X.shape[1]
         widths = sum(math.sqrt(math.prod(layer.weight.shape[2:]) * layer.weight.shape[0]) for layer in layers)

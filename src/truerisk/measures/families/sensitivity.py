@@ -30,6 +30,7 @@ def input_gradients(subject: Subject) -> dict[str, Tensor]:
 
 
 def _input_gradients(subject: Subject) -> dict[str, Tensor]:
+    subject.X  # noqa: B018  refuses integers
     generator = subject.generator("directions of the outputs")
     X, y = part(subject, HALF)
     found: dict[str, list[Tensor]] = {"l1": [], "l2": [], "jacobian": []}
@@ -120,6 +121,7 @@ def jacobian_norm(subject: Subject) -> float:
     ),
 )
 def critical_sample_ratio(subject: Subject) -> float:
+    subject.X  # noqa: B018  refuses integers
     X, _ = part(subject, FIFTH)
     size = RADIUS * float(subject.sample[0].double().std())
     generator = subject.generator("critical samples")
