@@ -98,16 +98,16 @@ def _plain_lines(label: str, total: int) -> Callable[..., None]:
         done += steps
         now = time.monotonic()
         if now - last >= LINE_EVERY * max(1.0, (now - start) / RARER):
-            left = f", about {_span((now - start) / done * (total - done))} left" if done else ""
+            left = f", about {span((now - start) / done * (total - done))} left" if done else ""
             print(f"{label}: {100 * done / total:.0f}%{left}  {note}".rstrip(), file=sys.stderr)
             last = now
 
     return advance
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """
-    >>> _span(90), _span(600), _span(9000)
+    >>> span(90), span(600), span(9000)
     ('90 s', '10 min', '2.5 h')
     """
     if seconds < 120:

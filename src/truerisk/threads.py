@@ -32,19 +32,9 @@ def threads_for(module: nn.Module, X: np.ndarray) -> int:
     >>> threads_for(nn.Linear(64, 10), np.zeros((1, 64), np.float32))
     1
     """
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
+    from truerisk.nets.cost import products
 
-    from truerisk.nets.evaluate import as_input, precision
-
-    counter = FlopCounterMode(display=False)
-    try:
-        with torch.no_grad(), counter:
-            module(as_input(X[:2], precision(module)))
-    except Exception:  # a network that does not run is refused elsewhere, with a sentence of its own
-        return FEW
-    products = counter.get_total_flops() / 2 / len(X[:2])  # a product and a sum are two operations
-    return min(MORE if products >= LARGE else FEW, _most.get())
+    return min(MORE if products(module, X) >= LARGE else FEW, _most.get())
 
 
 @contextmanager

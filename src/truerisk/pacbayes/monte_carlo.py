@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from torch.func import functional_call
 from truerisk import progress
 from truerisk.bounds import grouped_upper
 from truerisk.errors import TrueriskError
-from truerisk.nets import NOTHING, tally
+from truerisk.nets import NOTHING, cost, tally
 from truerisk.nets.evaluate import as_input
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.head import find_head
@@ -33,9 +34,12 @@ from truerisk.plan import DrawPlan
 TRIALS = 1_000_000  # enough that Monte Carlo costs a certificate almost nothing
 NORMALS = 1_000_000_000  # drawn numbers that a certificate may take (about 15 s)
 PRODUCTS = 30_000_000_000  # multiplications by weights that it may take (a few seconds)
-NETWORKS = 20_000  # whole networks that it may draw, one after the other (some 30 s)
-CHUNK_NUMBERS = 4_000_000  # drawn numbers held in memory at once
+NETWORKS = 20_000  # whole networks that it may draw, one after the other
+STEPS = 200_000  # calls of layers that whole networks may take, one after the other (some 30 s)
+CHUNK_NUMBERS = 1_000_000  # drawn numbers at once: what stays near the processor is twice as fast
 CHUNK_ROWS = 8_000
+TIMED = 3  # chunks after which the time of all is estimated; the plan never depends on it
+LONG = 30.0  # seconds that are worth a line
 
 
 @dataclass(frozen=True)
@@ -60,23 +64,34 @@ class GibbsEstimate:
         return grouped_upper(self.errors, p.groups, p.size, p.n, p.passes, delta)
 
 
-def plan_draws(gaussian: Gaussian, X: np.ndarray) -> DrawPlan:
-    """Choose a draw for each example if that is affordable, otherwise the smallest groups that are."""
+def plan_draws(gaussian: Gaussian, X: np.ndarray, draws: int | None = None) -> DrawPlan:
+    """A draw for each example if that is affordable, otherwise the smallest groups that are; then passes over them.
+
+    Decided before the first draw, from what draws cost: random numbers, multiplications and calls of layers, all of
+    them counted from the network and the shape of its inputs. And from what they bring: more than ``TRIALS`` answers
+    shrink a bound by nothing that shows. ``draws`` asks for this many answers in place of that, at least one for each
+    example.
+    """
     n, weights = len(X), gaussian.size
     head = find_head(gaussian)
     if head is not None:
         gaussian, X = head.restrict(gaussian), head.features(X[:3])
+    products = max(weights, cost.products(gaussian.module, X))
     precision = _precision(gaussian.module, X)
     numbers = _numbers_per_example(gaussian, X, precision)
     if numbers is not None and n * numbers <= NORMALS:
-        passes = max(1, min(TRIALS // n, NORMALS // (n * numbers), PRODUCTS // (n * weights)))
+        passes = min(TRIALS // n, NORMALS // (n * numbers), PRODUCTS // (n * products))
         chunk = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // numbers))
-        return DrawPlan(n, n, 1, passes, chunk, precision, layered=True)
-    networks = max(1, min(NETWORKS, NORMALS // weights))
+        return DrawPlan(n, n, 1, _passes(passes, n, draws), chunk, precision, layered=True)
+    networks = max(1, min(NETWORKS, STEPS // cost.steps(gaussian.module), NORMALS // weights))
     size = math.ceil(n / networks)
     groups = math.ceil(n / size)
-    passes = max(1, min(TRIALS // n, networks // groups, PRODUCTS // (n * weights)))
-    return DrawPlan(n, groups, size, passes, size, precision, layered=False)
+    passes = min(TRIALS // n, networks // groups, PRODUCTS // (n * products))
+    return DrawPlan(n, groups, size, _passes(passes, n, draws), size, precision, layered=False)
+
+
+def _passes(affordable: int, n: int, draws: int | None) -> int:
+    return max(1, affordable if draws is None else math.ceil(draws / n))
 
 
 def gibbs_risk(
@@ -88,12 +103,20 @@ def gibbs_risk(
         raise TrueriskError(f"the plan of the draws is for {plan.n} examples, but there are {len(X)}.")
     gaussian, X = at_the_head(gaussian, X)
     labels = torch.from_numpy(y)
-    found = NOTHING
-    with progress.bar("sampling networks", total=plan.passes * plan.n) as advance:
-        for rows, logits in drawn_logits(gaussian, X, seed, plan):
+    found, total, start = NOTHING, plan.passes * plan.n, time.monotonic()
+    with progress.bar("sampling networks", total) as advance:
+        for number, (rows, logits) in enumerate(drawn_logits(gaussian, X, seed, plan)):
             found += tally(logits, labels[rows])
             advance(len(logits))
+            if number == TIMED:
+                _tell_time((time.monotonic() - start) / (number + 1) * math.ceil(total / len(logits)), total)
     return GibbsEstimate(found.errors, found.near_ties, found.sure, plan)
+
+
+def _tell_time(seconds: float, total: int) -> None:
+    """One line, if it will take long."""
+    if seconds > LONG:
+        progress.note(f"sampling {total:,} predictions takes about {progress.span(seconds)}; --draws sets the number.")
 
 
 def draw_predictions(gaussian: Gaussian, X: np.ndarray, seed: int) -> np.ndarray:

@@ -34,9 +34,9 @@ class PairCounts:
     plan: DrawPlan
 
 
-def plan_pairs(first: Gaussian, X: np.ndarray) -> DrawPlan:
+def plan_pairs(first: Gaussian, X: np.ndarray, draws: int | None = None) -> DrawPlan:
     """As many pairs as ``plan_draws`` would draw single networks, in the same time: half as many passes."""
-    plan = plan_draws(first, X)
+    plan = plan_draws(first, X, draws)
     return replace(plan, passes=max(1, plan.passes // 2))
 
 

@@ -83,3 +83,4 @@ class SingleDrawAround(Given, DrawnOnce):
     name = "single-draw-around"
     summary = "one network sampled around an already trained one (--weights), certified on its own training data"
     paper = "disintegrated PAC-Bayes (Rivasplata et al. 2020) around given weights"
+    draws: int | None = None  # not an option here, as in ``DrawnOnce``

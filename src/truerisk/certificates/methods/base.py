@@ -97,8 +97,9 @@ class Method(ABC):
         return {name: value for name, value in options.items() if name in names}
 
     def options(self) -> dict[str, Any]:
-        """The inverse of ``of``: plain values."""
-        return {flag.name: dump(getattr(self, flag.name)) for flag in flags(type(self))}
+        """The inverse of ``of``: plain values. An option that says nothing (None) is left out."""
+        values = {flag.name: dump(getattr(self, flag.name)) for flag in flags(type(self))}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def only_last(self) -> bool:

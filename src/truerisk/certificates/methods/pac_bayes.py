@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truerisk.bounds import (
     confidence_term,
@@ -50,8 +50,15 @@ MONTE_CARLO_BELOW = "Monte Carlo, lower end: the sampled networks erred more oft
 OTHER_SCALES = "this inequality for the other prior scales on the grid"
 ALL, LAST = "all", "last"
 FIXED, GRID = "fixed", "grid"
+MOST_DRAWS = 10_000_000  # no certificate can make verify draw for hours
 SCALES = "scales"  # the file with the chosen points of the grid
 POINTS, MOST_LAYERS = 25, 8  # of the grid of ``pacbayes.layer_scales``, which tests compare
+
+
+def draws_option() -> Any:
+    """How many answers of sampled networks estimate the risk of a posterior; by default what is affordable."""
+    about = "Number of sampled predictions that estimate the Gibbs risk."
+    return option(None, about, shown="by network", low=1, high=MOST_DRAWS, hint="try --draws 100000")
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ class Posterior(Method):
         below=1,
         hint="try --warmup 0.3",
     )
+    draws: int | None = draws_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,11 +166,12 @@ class Posterior(Method):
     def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
         from truerisk.certificates.workshop.rescaling import rescaled_kl
         from truerisk.certificates.workshop.scales import scaled_prior
-        from truerisk.pacbayes import gibbs_risk
+        from truerisk.pacbayes import gibbs_risk, plan_draws
 
         evidence, rows = frozen.evidence, frozen.evidence.parts.certify
-        estimate = gibbs_risk(evidence.posterior, data.X[rows], data.y[rows], seed("draws"))
-        plan, prior = estimate.plan, scaled_prior(evidence, self.layers)
+        X, prior = data.X[rows], scaled_prior(evidence, self.layers)
+        plan = plan_draws(evidence.posterior, X, self.draws)
+        estimate = gibbs_risk(evidence.posterior, X, data.y[rows], seed("draws"), plan)
         drawn = Count(estimate.errors, estimate.near_ties, plan.n * plan.passes, drawn=True, size=plan.size)
         kl = rescaled_kl(evidence.posterior, prior, evidence.log_scales, data.blank)
         items = {DRAWS: drawn} | ({f"{DRAWS}{SURE}": replace(drawn, value=estimate.sure)} if settings.two_sided else {})

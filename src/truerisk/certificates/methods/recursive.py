@@ -28,7 +28,7 @@ from truerisk.bounds import grouped_upper, pac_bayes_kl, recursive_step, split_k
 from truerisk.certificates.counts import Counts
 from truerisk.certificates.ledger import DIGITS, Entry, share
 from truerisk.certificates.methods.base import DISGUISE, SHUFFLED, STOCHASTIC, Method, Shares, floor_counts
-from truerisk.certificates.methods.pac_bayes import prior_files, prior_told, prior_trusted
+from truerisk.certificates.methods.pac_bayes import draws_option, prior_files, prior_told, prior_trusted
 from truerisk.certificates.origins import ARRAYS, FREE, GAUSSIAN, TRAINED, File
 from truerisk.certificates.prior import Prior
 from truerisk.certificates.record import Derivation, Part, Record
@@ -89,6 +89,7 @@ class Recursive(Method):
 
     steps: int = option(3, "Number of steps in the chain (recursive).", low=2, high=MOST_STEPS)
     gamma: float = option(0.5, "Weight of the previous step in the excess loss (recursive).", above=0, below=1)
+    draws: int | None = draws_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,7 +123,8 @@ class Recursive(Method):
     def count(self, settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> Counts:
         from truerisk.certificates.workshop.chain import count_steps
 
-        return count_steps(floor_counts(settings, data, frozen.evidence), data, frozen.evidence, self.steps, seed)
+        counts = floor_counts(settings, data, frozen.evidence)
+        return count_steps(counts, data, frozen.evidence, self.steps, seed, self.draws)
 
     def derive(self, counts: Counts, entries: list[Entry]) -> Derivation:
         steps = [_step(t + 1, counts, entries) for t in range(len(counts.plans))]

@@ -46,6 +46,7 @@ class DrawnOnce(Posterior):
 
     predictor = SINGLE_DRAW
     paper = "disintegrated PAC-Bayes (Rivasplata et al. 2020, Viallard et al. 2024)"
+    draws: int | None = None  # not an option here: nothing is estimated by draws
 
     def events(self) -> Shares:
         return self.shared(EVENT, Decimal(1))

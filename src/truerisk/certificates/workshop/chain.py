@@ -15,8 +15,8 @@ from truerisk.certificates.workshop.rescaling import best_log_scales, followed, 
 from truerisk.certificates.workshop.trainer import Trainer
 from truerisk.data import Data, Split
 from truerisk.errors import TrueriskError
-from truerisk.pacbayes import Gaussian, gibbs_risk
-from truerisk.pacbayes.pairs import gibbs_pairs
+from truerisk.pacbayes import Gaussian, gibbs_risk, plan_draws
+from truerisk.pacbayes.pairs import gibbs_pairs, plan_pairs
 from truerisk.plan import DrawPlan
 
 LEAST = 10  # examples in a part
@@ -76,7 +76,7 @@ def train_links(
     return chain[1:], scales
 
 
-def count_steps(counts: Counts, data: Data, evidence: Evidence, steps: int, seed: Seed) -> Counts:
+def count_steps(counts: Counts, data: Data, evidence: Evidence, steps: int, seed: Seed, draws: int | None) -> Counts:
     """What the draws of all steps gave, and the KL of each."""
     chain = [evidence.gaussian(link(t, steps)) for t in range(steps + 1)]
     pieces, kls, plans = cut(evidence.parts.certify, steps), [], []
@@ -84,7 +84,7 @@ def count_steps(counts: Counts, data: Data, evidence: Evidence, steps: int, seed
     for t in range(1, steps + 1):
         rows = np.concatenate(pieces[t - 1 :])
         old = None if t == 1 else chain[t - 1]
-        more, plan = _drawn(chain[t], old, data.X[rows], data.y[rows], seed("draws", t))
+        more, plan = _drawn(chain[t], old, data.X[rows], data.y[rows], seed("draws", t), draws)
         items |= {counted(t, name): each for name, each in more.items()}
         kls.append(rescaled_kl(chain[t], chain[t - 1], evidence.arrays.get(f"log_scales-{t}"), data.blank))
         plans.append(plan)
@@ -92,17 +92,17 @@ def count_steps(counts: Counts, data: Data, evidence: Evidence, steps: int, seed
 
 
 def _drawn(
-    new: Gaussian, old: Gaussian | None, X: np.ndarray, y: np.ndarray, seed: int
+    new: Gaussian, old: Gaussian | None, X: np.ndarray, y: np.ndarray, seed: int, draws: int | None
 ) -> tuple[dict[str, Count], DrawPlan]:
     """Errors of networks drawn from ``new``, beside networks drawn from ``old`` if there is one.
 
     What is counted is rare where both are good, and the means of the steps of f follow from it.
     """
     if old is None:
-        single = gibbs_risk(new, X, y, seed)
+        single = gibbs_risk(new, X, y, seed, plan_draws(new, X, draws))
         values, ties, plan = {WRONG: single.errors}, single.near_ties, single.plan
     else:
-        pairs = gibbs_pairs(new, old, X, y, seed)
+        pairs = gibbs_pairs(new, old, X, y, seed, plan_pairs(new, X, draws))
         values = {WORSE: pairs.first_only, BETTER: pairs.second_only, BOTH: pairs.both}
         ties, plan = pairs.near_ties, pairs.plan
     trials = plan.n * plan.passes
