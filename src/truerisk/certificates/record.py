@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from truerisk.data import Data
 
 FORMAT = 4
-WORDS = 3  # version of the wording. Sentences are for people: verify reads none that were worded by another version.
+WORDS = 4  # version of the wording. Sentences are for people: verify reads none that were worded by another version.
 LOSSES = ("zero-one",)  # what counts as wrong
 D = TypeVar("D")
 

@@ -89,6 +89,8 @@ def warnings(settings: Settings, data: Data, counts: Counts, derivation: Derivat
             f"{counts.duplicates:,} certification examples have the same inputs as examples outside the certification "
             "set. Separate draws may be equal; if one draw was recorded twice, the bound does not hold."
         )
+    if not data.counts[0] and all(data.counts[1:]):
+        lines.append("No example has label 0, yet labels count from 0; subtract 1 from yours if they start at 1.")
     if disguise := settings.method.disguise(derivation):
         lines.append(disguise)
     if kl is not None and kl.free is None:

@@ -20,6 +20,7 @@ from truerisk.names import BUILTIN, FACTORY, MODULE
 from truerisk.nets.builtin import KINDS, builtin, default_name
 from truerisk.nets.hidden import hidden_numbers, replaced_forwards
 from truerisk.nets.learnt import ignores_seed, numbers_of
+from truerisk.nets.naming import refuse_files
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.seeds import derive, seeded_globals
 
@@ -52,6 +53,7 @@ def architecture(
     """
     if spec is None or isinstance(spec, str):
         name = spec or default_name(input_shape, few_weights)
+        refuse_files(name)
         if ":" not in name or name.split(":")[0] in KINDS:
             return Architecture(name, BUILTIN, lambda seed: _seeded(builtin, seed, name, input_shape, classes))
         spec = import_reference(name)

@@ -11,6 +11,7 @@ from torch import nn
 
 from truerisk.errors import TrueriskError
 from truerisk.nets.cosine import cosnet, mirrored_cosnet
+from truerisk.nets.naming import unknown
 from truerisk.nets.residual import mirrored_resnet, resnet
 
 LARGE_IMAGE, SMALLEST_IMAGE = 16, 4  # pixels
@@ -111,7 +112,4 @@ def builtin(name: str, input_shape: Sequence[int], classes: int) -> nn.Module:
     if kind in KINDS:
         build, usual = KINDS[kind]
         return build(input_shape, classes, sizes or usual)
-    raise TrueriskError(
-        f"there is no built-in network called {name!r}; the built-in ones are {', '.join(KINDS)}, "
-        "your own is file.py:factory or package.module:factory."
-    )
+    raise unknown(name, list(KINDS))

@@ -64,7 +64,9 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
     if first.ndim != 2 or first.shape[0] != len(x):
         return [f"its output has shape {tuple(first.shape)}, but one row of {classes} logits an example is needed"]
     if first.shape[1] < classes:
-        return [f"its output has {first.shape[1]} columns, but the labels need {classes} (one for each class)"]
+        hint = "; if your labels start at 1, give y - 1" if first.shape[1] == classes - 1 else ""
+        largest = f"the largest label is {classes - 1}, which needs {classes} (one for each class)"
+        return [f"its output has {first.shape[1]} columns, but {largest}{hint}"]
     if not first.is_floating_point():
         return [f"its outputs are {str(first.dtype).removeprefix('torch.')}, but must be real numbers (floats)"]
     problems = []

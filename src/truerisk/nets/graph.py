@@ -14,7 +14,7 @@ import logging
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import torch
@@ -70,12 +70,15 @@ def capture(model: Model, example_input: Tensor | tuple[Tensor, ...]) -> Graph:
     every_buffer = {name: first_buffer[id(b)] for name, b in module.named_buffers(remove_duplicate=False)}
     _share(module.double(), every_buffer)
     example = tuple((x.double() if x.is_floating_point() else x).detach().cpu().clone() for x in example)
-    program = _export(module, example)
+    whole = _returning_plainly(module, example)
+    program = _export(whole, example)
     signature = program.graph_signature
     if any(spec.kind is OutputKind.BUFFER_MUTATION for spec in signature.output_specs):
         raise TrueriskError("the network writes to its own buffers in eval mode, so it is not one fixed function.")
     first = {id(p): name for name, p in module.named_parameters()}  # a shared parameter: its first name
     every = {name: first[id(p)] for name, p in module.named_parameters(remove_duplicate=False)}
+    if whole is not module:
+        every, every_buffer = ({f"{INSIDE}{name}": own for name, own in each.items()} for each in (every, every_buffer))
     specs = {spec.arg.name: spec for spec in signature.input_specs}
     placed: dict[InputKind, dict[fx.Node, Any]] = {kind: {} for kind in InputKind}
     for node in program.graph.nodes:
@@ -107,6 +110,31 @@ def _copied(model: Model) -> nn.Module:
         raise TrueriskError(f"the network can't be copied: {str(error).splitlines()[0]}") from error
 
 
+class _Plain(nn.Module):
+    """Returns the tensors of an object that ``torch.export`` does not know (a ModelOutput, a dataclass) as a list."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, *inputs: Tensor) -> list[Tensor]:
+        return list(flat(self.network(*inputs)))
+
+
+INSIDE = "network."  # what the names of tensors inside ``_Plain`` begin with
+
+
+def _returning_plainly(module: nn.Module, example: tuple[Tensor, ...]) -> nn.Module:
+    """The module itself, unless it returns an object that holds tensors."""
+    try:
+        with torch.no_grad():
+            out = module(*example)
+    except Exception:  # export says what is wrong
+        return module
+    own = (isinstance(out, Mapping) and type(out) is not dict) or is_dataclass(out)
+    return _Plain(module) if own else module
+
+
 def _share(module: nn.Module, names: Mapping[str, str]) -> None:
     """Buffers that were one tensor are one again; ``double`` makes copies of them."""
     for name, first in names.items():
@@ -130,7 +158,7 @@ def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
             "and write the forward without a path that depends on the values of the data."
         ) from error
     for node in program.graph.nodes:
-        sizes = [size for value in _tensors(node.meta.get("val")) for size in value.shape]
+        sizes = [size for value in flat(node.meta.get("val")) for size in value.shape]
         if not all(type(size) is int for size in sizes):
             raise TrueriskError(
                 f"{spoken(node)} (at {where(node)}) makes a tensor whose size depends on the data, so the network "
@@ -188,10 +216,17 @@ def shape_of(node: fx.Node) -> Any:
     return fx.node.map_aggregate(node.meta.get("val"), lambda v: torch.Size(v.shape) if isinstance(v, Tensor) else None)
 
 
-def _tensors(value: Any) -> list[Tensor]:
-    if isinstance(value, list | tuple):
-        return [tensor for part in value for tensor in _tensors(part)]
-    return [value] if isinstance(value, Tensor) else []
+def flat(value: Any) -> Iterator[Tensor]:
+    """All tensors in what a network or an operation returns, in their order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from flat(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from flat(part)
+    elif is_dataclass(value):
+        yield from flat(vars(value))
 
 
 def _mutates(node: fx.Node) -> bool:

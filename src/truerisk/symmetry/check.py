@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.nets.graph import Graph, spoken, where
+from truerisk.nets.graph import Graph, flat, spoken, where
 from truerisk.seeds import derive
 from truerisk.symmetry.tracer import Flow
 
@@ -67,7 +67,7 @@ def _check(graph: Graph, symmetry: Symmetry, values: Mapping[fx.Node, Any], adva
 
 def _blame(node: fx.Node, again: Any, before: Any) -> NoReturn:
     """Name the operation; one that gives something else each time is none of a rule's making."""
-    pairs = zip(_flat(before), _flat(again), strict=True)
+    pairs = zip(flat(before), flat(again), strict=True)
     if not all(torch.equal(old.nan_to_num(), new.nan_to_num()) for old, new in pairs):
         raise TrueriskError(
             f"{spoken(node)} (at {where(node)}) gives something else each time: it draws random numbers in eval mode "
@@ -87,7 +87,7 @@ def _same(expected: Tensor, found: Tensor, tolerance: float) -> bool:
 
 
 def _tolerance(graph: Graph) -> float:
-    seen = {value.dtype for node in graph.nodes for value in _flat(node.meta.get("val"))}
+    seen = {value.dtype for node in graph.nodes for value in flat(node.meta.get("val"))}
     return max(TOLERANCE.get(dtype, 0.0) for dtype in seen | {torch.float64})
 
 
@@ -97,7 +97,7 @@ def _check_module(graph: Graph, twin: nn.Module, inputs: Any, before: Mapping[fx
     with torch.no_grad():
         # Twice, to see whether it is the same again; on copies, for it may work in place on its input.
         calls = [module(*(x.clone() for x in inputs)) for module in (graph.module, graph.module, twin)]
-    for found in (list(_flat(result)) for result in calls):
+    for found in (list(flat(result)) for result in calls):
         if len(found) != len(expected) or not all(_same(a, b, tolerance) for a, b in zip(expected, found, strict=True)):
             raise TrueriskError(
                 "the network computes something that its captured graph does not show (random numbers, values kept "
@@ -112,16 +112,6 @@ def _tensors(flow: Any, old: Any, new: Any) -> Iterator[tuple[Flow, Tensor, Tens
             yield from _tensors(*parts)
     elif isinstance(flow, Flow) and isinstance(old, Tensor) and old.is_floating_point() and old.numel():
         yield flow, old, new
-
-
-def _flat(result: Any) -> Iterator[Tensor]:
-    if isinstance(result, Tensor):
-        yield result
-    elif isinstance(result, dict):
-        yield from _flat(list(result.values()))
-    elif isinstance(result, list | tuple):
-        for part in result:
-            yield from _flat(part)
 
 
 def _randomized(graph: Graph, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
