@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 from truerisk.nets.graph import Graph, capture, operation, shape_of, spoken, where
@@ -111,10 +112,29 @@ def anatomy(module: nn.Module, example: Tensor) -> Anatomy:
             own = [names[arg] for arg in node.all_input_nodes if arg in names]
             fixed = not any(arg in graph.parameters for arg in node.all_input_nodes)
             layers[node] = replace(layer, name=own[0].removesuffix("weight").rstrip(".") or "weight", fixed=fixed)
+    _extend_last(graph, layers)
     chain, why = _chain(graph, layers)
     held = {arg for node in layers for arg in node.all_input_nodes}
     loose = tuple(name for node, name in graph.parameters.items() if node.users and node not in held)
     return Anatomy(tuple(layers.values()), tuple(chain), why, graph, loose)
+
+
+def _extend_last(graph: Graph, layers: dict[fx.Node, Layer]) -> None:
+    """One logit z as the two logits (0, z) (see ``nets.adapt``) is a last layer with a first row of zeros."""
+    last = graph.outputs[0] if len(graph.outputs) == 1 else None
+    if last is None or not _adds_zero(last):
+        return
+    before: Any = last.args[0]
+    layer = layers.get(before)
+    if layer is not None and layer.weight.ndim == 2 and len(before.users) == 1:
+        bias = None if layer.bias is None else F.pad(layer.bias, (1, 0))
+        layers[before] = replace(layer, weight=F.pad(layer.weight, (0, 0, 1, 0)), bias=bias)
+
+
+def _adds_zero(node: fx.Node) -> bool:
+    """Whether an operation puts a zero in front of each row of a matrix, and does nothing else."""
+    named = operation(node) == "constant_pad_nd" and len(shape_of(node)) == 2
+    return named and list(node.args[1]) == [1, 0] and not any(node.args[2:])  # type: ignore[arg-type]
 
 
 def _layer(node: fx.Node, tensor: Any) -> Layer | None:
@@ -183,11 +203,13 @@ def _chain(graph: Graph, layers: dict[fx.Node, Layer]) -> tuple[list[Layer | Bet
         if entering != [current]:
             return [], f"{spoken(node)} (in {where(node)}) takes more than the result of the step before it"
         step = layers.get(node) or _between(node)
+        if step is None and node is graph.outputs[0] and _adds_zero(node):
+            continue  # the layer before it has the row of zeros
         if step is None:
             return [], f"nothing is known of {spoken(node)} (in {where(node)})"
         steps.append(step)
         current = node
-    if graph.outputs[0] is not current:
+    if graph.outputs[0] is not current and not _adds_zero(graph.outputs[0]):
         return [], "its output is not the result of its last step"
     if len(set(names)) < len(names):
         return [], "a layer is used more than once"

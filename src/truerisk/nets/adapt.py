@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from truerisk import progress
@@ -68,7 +67,7 @@ class Adapted(nn.Module):
         if self.reading.column == PROBABILITIES:
             p = z.clamp(EDGE, 1 - EDGE)
             z = (p / (1 - p)).log()  # exactly 0 where p is one half; torch.logit has no second derivative at the edges
-        return F.pad(z, (1, 0))
+        return torch.constant_pad_nd(z, (1, 0))
 
 
 def inner(module: nn.Module) -> nn.Module:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -145,7 +146,7 @@ class StochasticNetwork:
             return functional_call(layer, weights, (x,))
         if isinstance(layer, nn.Conv2d) and layer.groups == 1 and layer.padding_mode == "zeros":
             return _convolve_each(layer, weights, x)
-        return vmap(lambda w, one: functional_call(layer, w, (one[None],))[0])(weights, x)
+        return _call_each(layer, weights, x)
 
     def _moments(self, prefix: str, layer: nn.Module, name: str) -> tuple[Tensor, Tensor]:
         full = _join(prefix, name)
@@ -196,13 +197,20 @@ def _spread(x: Tensor, weight_std: Tensor, bias_std: Tensor | None) -> Tensor:
     return variance.sqrt() * scale
 
 
+def _call_each(layer: nn.Module, weights: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    """Any layer with weights of its own for each example."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "There is a performance drop")  # vmap takes some layers one by one
+        return vmap(lambda w, one: functional_call(layer, w, (one[None],))[0])(weights, x)
+
+
 def _convolve_each(layer: nn.Conv2d, weights: Mapping[str, Tensor], x: Tensor) -> Tensor:
     """A 2-d convolution with a kernel for each example, as one batched matrix product.
 
     (vmap would turn it into a grouped convolution: the same numbers, but slower in float64 on a CPU.)
     """
     if isinstance(layer.padding, str):
-        return vmap(lambda w, one: functional_call(layer, w, (one[None],))[0])(weights, x)
+        return _call_each(layer, weights, x)
     columns = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
     out = weights["weight"].flatten(2) @ columns
     if "bias" in weights:
