@@ -119,7 +119,8 @@ class Certificate:
         """
         from truerisk.data import load_inputs
 
-        X, _ = load_inputs(x if hasattr(x, "detach") else np.asarray(x))  # bytes are scaled as they were for certifying
+        # Bytes are scaled as they were for certifying. Networks take real numbers, so integers become floats here.
+        X = load_inputs(x if hasattr(x, "detach") else np.asarray(x)).X.astype(np.float32, copy=False)
         shape, settings = self.record.data.input_shape, self.record.settings
         if X.shape[1:] != shape or not len(X):
             raise TrueriskError(

@@ -76,9 +76,15 @@ def _labelled(request: Request) -> Material:
         if request.weights is None and arch.kind != MODULE:
             raise TrueriskError("unlabeled inputs are for an already trained network; give --weights too.")
         arch = replace(arch, given=check_network(_trained_module(arch, request.weights), data.X, data.classes))
-    inputs = None if request.unlabelled is None else load_inputs(request.unlabelled, request.data_dir)[0]
+    inputs = None if request.unlabelled is None else _inputs(request, data)
     draws = request.draws if inputs is None else settle_inputs(inputs, data, request.draws)
     return Material(data, arch, trained, draws, _threads(request, arch, data), inputs)
+
+
+def _inputs(request: Request, data: Data) -> np.ndarray:
+    """The unlabeled inputs; floats where the labeled data are floats, so that equal rows are found."""
+    X = load_inputs(request.unlabelled, request.data_dir).X
+    return X if data.integers else X.astype(np.float32, copy=False)
 
 
 def _threads(request: Request, arch: Architecture, data: Data) -> int:
