@@ -123,13 +123,22 @@ def _kind(values: Any, name: str, path: Path) -> str:
     if _is_number(values):
         dtype = getattr(values.dtype, "numpy_dtype", values.dtype)  # pandas' own types hide numpy's
         return str(np.dtype(dtype).kind)
-    example = str(values.iloc[0])
+    example = _not_a_number(values)
     if DECIMAL_COMMA.fullmatch(example):
         raise TrueriskError(f"{path}: column {name!r} holds {example!r}; write decimals with a point.")
     raise TrueriskError(
         f"{path}: column {name!r} is not numeric (it holds {example[:20]!r}); encode it as numbers, for instance with "
         "pd.get_dummies."
     )
+
+
+def _not_a_number(values: Any) -> str:
+    """The first value of a column that keeps it from being numeric."""
+    import pandas as pd
+
+    texts = values.astype(str)
+    odd = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
+    return str(texts.iloc[int(odd.argmax())])
 
 
 def _is_number(values: Any) -> bool:
