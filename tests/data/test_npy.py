@@ -36,6 +36,7 @@ BROKEN = {
     "empty": (b"", "is empty"),
     "text": (b"1,2,3", "not a readable npy file"),
     "huge": (header("(1099511627776,)") + b"\0" * 80, "but holds 80"),
+    "header without an end": (header("(3, 2)").replace(b"}", b" "), "broken header, TokenError"),
     "truncated": (header("(3, 2)") + b"\0" * 40, "but holds 40"),
     "negative": (header("(-3, 2)") + b"\0" * 48, "not a readable npy file"),
     "not a number": (header("(1, 1)") + struct.pack("<d", float("nan")), "NaN"),

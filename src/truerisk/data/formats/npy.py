@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from tokenize import TokenError
 from typing import IO
 
 import numpy as np
@@ -41,5 +42,9 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     """Shape and type that an array's header promises; ValueError where there is no such header."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
+    try:
+        shape, _, dtype = read(stream)
+    # numpy reads the header as Python's syntax, and lets some errors of the parser through.
+    except (TokenError, SyntaxError, TypeError, RecursionError) as error:
+        raise ValueError(f"broken header, {type(error).__name__}") from error
     return shape, dtype
