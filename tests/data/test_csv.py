@@ -178,6 +178,8 @@ ODD = {
         text(row=lambda i: f"{'x' if i == 7 else i % 2},0.5,{i % 2}"),
         "column 'a' is not numeric .it holds 'x'",
     ),
+    "line ends in names": (text('"a\nb",c,d'), "has the columns a.b, c, d;"),
+    "control characters": (text(row=lambda i: f"{i % 2},1,{'good bad'.split()[i % 2]}\x1b[0m"), "control characters"),
     "one class": (text(row=lambda i: f"{i % 2},0.5,cat"), "at least two classes"),
 }
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerisk.data.formats.labels import tell
+from truerisk.data.formats.labels import check_names, tell
 from truerisk.data.formats.reading import Content, check_size, reason
 from truerisk.errors import TrueriskError
 from truerisk.progress import bar, note
@@ -71,6 +71,7 @@ def read_classes(folder: Path, names: Sequence[str] = ()) -> Content:
         paths += inside.images
         labels += [classes.index(each.name)] * len(inside.images)
         others += inside.others
+    check_names(tuple(classes), str(folder))
     _tell_left_out(others, folder)
     X = read_images(paths)
     tell(tuple(classes), folder.name)

@@ -44,7 +44,15 @@ def number_classes(values: Any, place: str) -> tuple[np.ndarray, tuple[str, ...]
             f"{place}: all {len(texts):,} labels differ (such as {str(names[0])[:20]!r}), so they do not name classes; "
             "choose other labels."
         )
+    check_names(tuple(map(str, names)), place)
     return labels.reshape(-1).astype(np.int64), tuple(str(name) for name in names)
+
+
+def check_names(names: tuple[str, ...], place: str) -> None:
+    """Refuse names that would garble a terminal or a certificate."""
+    odd = next((name for name in names if not name.isprintable()), None)
+    if odd is not None:
+        raise TrueriskError(f"{place}: the class name {odd[:20]!r} has control characters; rename this class.")
 
 
 def tell(names: tuple[str, ...], title: str) -> None:

@@ -13,6 +13,7 @@ from truerisk.errors import TrueriskError
 
 CHUNK = 1 << 20
 MAX_BYTES = 1 << 33  # 8 GiB: larger than any dataset this tool fits in memory, smaller than a corrupt size
+LONGEST_REASON = 120  # characters; some messages quote the file
 SHOWN = 8  # names listed in a message; a table may have thousands of columns
 
 PathLike = str | os.PathLike[str]
@@ -72,9 +73,9 @@ def check_readable(path: PathLike) -> Path:
 
 
 def reason(error: object) -> str:
-    """An exception's message as part of a sentence: one line, no full stop, never empty."""
+    """An exception's message as part of a sentence: one short line, no full stop, never empty."""
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__).rstrip(".")
+    return (lines[0] if lines else type(error).__name__)[:LONGEST_REASON].rstrip(".")
 
 
 def shown(names: list[str]) -> str:
@@ -83,7 +84,8 @@ def shown(names: list[str]) -> str:
     >>> shown(["a", "b"]), shown(list("abcdefghij"))
     ('a, b', 'a, b, c, d, e, f, g, h, ...')
     """
-    return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    first = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    return "".join(letter if letter.isprintable() else "?" for letter in first)  # names come from a file
 
 
 def check_size(place: PathLike, shape: tuple[int, ...], itemsize: int) -> None:
