@@ -118,7 +118,7 @@ MEANINGS: dict[str, dict[str, str]] = {
     },
     "data": {
         "name": "Name of the data.",
-        "source": "The name that loads the data again, or null for your own data.",
+        "source": "The name that loads the data again; for your own data its file name, or null if it had none.",
         "n": "Number of rows.",
         "classes": "Number of classes.",
         "input_shape": "Shape of one input.",

@@ -49,7 +49,7 @@ class NoLength(Dataset):
 
 
 class Picture:
-    """Stands for a PIL image: numpy could read it, with the colours in the last axis."""
+    """Stands for a PIL image: numpy could read it, with the colors in the last axis."""
 
     def __array__(self, dtype=None, copy=None):
         return np.zeros((4, 4, 3), dtype=np.uint8)
@@ -65,15 +65,15 @@ REFUSED = {
     "empty": (Items(None, n=0), "is empty"),
     "few": (Items(lambda i: (torch.ones(2), i % 2), n=9), "9 examples are too few"),
     "stream": (Stream(), "map-style"),
-    "no length": (NoLength(), "no data set"),
-    "no pair": (Items(lambda i: torch.ones(3)), "item 0 is no pair"),
-    "three parts": (Items(lambda i: (1, 2, 3)), "item 0 is no pair"),
+    "no length": (NoLength(), "is not a dataset"),
+    "no pair": (Items(lambda i: torch.ones(3)), "item 0 is not a pair"),
+    "three parts": (Items(lambda i: (1, 2, 3)), "item 0 is not a pair"),
     "shapes differ": (Items(lambda i: (torch.ones(2 + i // 10), 0)), "item 10 has an input of shape"),
     "types differ": (Items(lambda i: (np.ones(2, dtype="f4" if i else "f8"), 0)), "item 1 has an input"),
     "picture": (Items(lambda i: (Picture(), 0)), "is a Picture; give the dataset a transform"),
     "label is text": (Items(lambda i: (torch.ones(2), "cat")), "label of item 0 is a str"),
     "label is one-hot": (Items(lambda i: (torch.ones(2), torch.eye(3)[0])), "label of item 0 is a Tensor"),
-    "label is fractional": (Items(lambda i: (torch.ones(2), i / 2)), "not whole numbers"),
+    "label is fractional": (Items(lambda i: (torch.ones(2), i / 2)), "look like measurements"),
     "runs out": (Items(runs_out), "ends before item 13"),
 }
 

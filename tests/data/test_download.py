@@ -12,8 +12,8 @@ from sklearn.utils import Bunch
 from truerisk.data import download as download_module
 from truerisk.data import fetch, folders, load
 from truerisk.data.download import MD5, download, encode_idx
+from truerisk.data.formats.idx import read_idx
 from truerisk.data.places import find
-from truerisk.data.readers import read_idx
 from truerisk.errors import TrueriskError
 
 

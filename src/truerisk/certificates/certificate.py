@@ -119,16 +119,23 @@ class Certificate:
         """
         from truerisk.data import load_inputs
 
-        X, _ = load_inputs(x if hasattr(x, "detach") else np.asarray(x))  # bytes are scaled as they were for certifying
-        shape, settings = self.record.data.input_shape, self.record.settings
-        X = X if self.record.data.dtype == "int64" else X.astype(np.float32, copy=False)
+        X = load_inputs(x if hasattr(x, "detach") else np.asarray(x)).X  # bytes are scaled as they were for certifying
+        data, settings = self.record.data, self.record.settings
+        shape = data.input_shape
         if X.shape[1:] != shape or not len(X):
             raise TrueriskError(
                 f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}; reshape them."
             )
+        if data.integers and X.dtype != np.int64:
+            raise TrueriskError("the inputs are real numbers, but the predictor takes integers; give integers.")
+        X = X if data.integers else X.astype(np.float32, copy=False)
         draw_seed = secrets.randbits(63) if seed is None else seed
         check_seed(draw_seed)
-        return settings.method.predict(settings, self.frozen, X, draw_seed)
+        try:
+            return settings.method.predict(settings, self.frozen, X, draw_seed)
+        except (RuntimeError, IndexError) as error:  # a token that was never seen, say
+            detail = " ".join(str(error).split())[:200]
+            raise TrueriskError(f"the network does not run on these inputs ({detail}); correct the inputs.") from error
 
     def save(self, folder: str | Path) -> Path:
         """Write weights, split and ``certificate.json`` (last, so that a certificate is never half there).

@@ -95,9 +95,13 @@ class DataCard:
     sha256: str
 
     @property
+    def integers(self) -> bool:
+        return self.dtype == "int64"
+
+    @property
     def blank(self) -> np.ndarray:
         """One input of zeros, of the right shape and type."""
-        return np.zeros((1, *self.input_shape), dtype=np.int64 if self.dtype == "int64" else np.float32)
+        return np.zeros((1, *self.input_shape), dtype=np.int64 if self.integers else np.float32)
 
     @classmethod
     def of(cls, data: Data) -> DataCard:

@@ -27,7 +27,7 @@ ALL = "all"  # in place of a method's name: every one that applies
 class Request:
     """A network, data, and all choices. Fields with a help text are options of the command line as well."""
 
-    data: object = option(None, "Dataset name (digits, mnist, openml:iris) or path (.npz, folder).", shown="digits")
+    data: object = option(None, "Dataset name (digits, openml:iris) or path (.csv, .npz, folder).", shown="digits")
     model: object = option(None, "Network: mlp, mlp:600-600, convnet, FILE.py:NAME, or MODULE:NAME.", shown="by input")
     weights: object = option(
         None,

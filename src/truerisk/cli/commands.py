@@ -80,7 +80,7 @@ def predict(
     from truerisk.certificates import Certificate
     from truerisk.data import load_inputs
 
-    X, y = load_inputs(data, data_dir)
+    X, y, _ = load_inputs(data, data_dir)
     labels = Certificate.load(folder, model).predictor(X, seed=seed)
     rate = None if y is None else float((labels != y).mean())
     if json:

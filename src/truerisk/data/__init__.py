@@ -5,7 +5,7 @@ for the prior and examples that certify. Importing this package imports neither 
 """
 
 from truerisk.data.dataset import Data, row_hashes
-from truerisk.data.inputs import load_inputs
+from truerisk.data.inputs import Inputs, load_inputs
 from truerisk.data.places import folders
 from truerisk.data.sources import catalogue, fetch, load
 from truerisk.data.splits import Split, check_partition, duplicates_across, shuffle, split
@@ -21,6 +21,7 @@ from truerisk.data.treatments import (
 
 __all__ = [
     "Data",
+    "Inputs",
     "Split",
     "catalogue",
     "centre_crop",

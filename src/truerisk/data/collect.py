@@ -23,10 +23,10 @@ def collect(dataset: Any) -> Data:
     name = type(dataset).__name__
     n = _length(dataset, name)
     if n == 0:
-        raise TrueriskError(f"{name}: the data set is empty; give at least 10 examples.")
+        raise TrueriskError(f"{name}: the dataset is empty; give at least 10 examples.")
     first, _ = _item(dataset, 0, name)
     X, labels = np.empty((n, *first.shape), dtype=first.dtype), []
-    with bar("reading the data set", total=n) as advance:
+    with bar("reading the dataset", total=n) as advance:
         for i in range(n):
             x, y = _item(dataset, i, name)
             if x.shape != first.shape or x.dtype != first.dtype:
@@ -63,10 +63,10 @@ def _item(dataset: Any, i: int, name: str) -> tuple[np.ndarray, Any]:
     except NotImplementedError as error:
         raise TrueriskError(f"{name} cannot be read by index; give a map-style dataset, or arrays (X, y).") from error
     if not isinstance(item, tuple | list) or len(item) != 2:
-        raise TrueriskError(f"{name}: item {i} is no pair (input, label); make __getitem__ return exactly these two.")
+        raise TrueriskError(f"{name}: item {i} is not a pair (input, label); let __getitem__ return these two.")
     x, y = item
     if not (hasattr(x, "detach") or isinstance(x, np.ndarray | np.generic | list | tuple | float | int)):
-        # numpy would accept a PIL image, but with its colours in the last axis, unlike any torch network.
+        # numpy would accept a PIL image, but with its colors in the last axis, unlike any torch network.
         raise TrueriskError(
             f"{name}: the input of item {i} is a {type(x).__name__}; give the dataset a transform that makes tensors."
         )
@@ -74,8 +74,8 @@ def _item(dataset: Any, i: int, name: str) -> tuple[np.ndarray, Any]:
 
 
 def _label(y: Any, i: int, name: str) -> Any:
-    """One number; whether it is whole is checked later for all labels together."""
+    """One number; whether it is an integer is checked later for all labels together."""
     value = y.item() if hasattr(y, "item") and getattr(y, "ndim", 0) == 0 else y
     if not isinstance(value, bool | int | float):
-        raise TrueriskError(f"{name}: the label of item {i} is a {type(y).__name__}; give a whole number.")
+        raise TrueriskError(f"{name}: the label of item {i} is a {type(y).__name__}; give an integer.")
     return value

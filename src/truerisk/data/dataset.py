@@ -16,12 +16,13 @@ from truerisk.errors import TrueriskError
 MINIMUM = 10  # fewer examples than this certify nothing worth printing
 DIGEST_BYTES = 16  # per row; two different rows collide with probability 2^-128
 ROWS_AT_ONCE = 4096  # rows normalised at a time, so that hashing needs no second copy of the data
+MANY_VALUES, SPARSE = 100, 10  # more different labels than this, or one in ten integers used, may be measurements
 MANY_CLASSES = 10_000  # more classes than this and than examples means that y holds something else
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value: compare `sha256` instead
 class Data:
-    """A classification data set held in memory.
+    """A classification dataset held in memory.
 
     `X` is float32, or int64 where integers were given (token ids, counts), and C-contiguous with shape
     (n, *input_shape). `y` is int64 with values 0 to classes - 1; `class_names` are the names of these values, where
@@ -45,7 +46,7 @@ class Data:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", _as_inputs(self.X, self.name))
-        object.__setattr__(self, "y", _as_labels(self.y, self.name))
+        object.__setattr__(self, "y", as_labels(self.y, self.name))
         object.__setattr__(self, "classes", int(self.classes))
 
     def __len__(self) -> int:
@@ -81,7 +82,7 @@ class Data:
         if rows.size == 0:
             rows = rows.astype(np.int64)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise TrueriskError(f"{self.name}: rows are taken by a list of whole numbers, not by {indices!r}.")
+            raise TrueriskError(f"{self.name}: rows are taken by a list of integers, not by {indices!r}.")
         # A negative index would silently count from the end, and the same example could enter two sets.
         if rows.size and (rows.min() < 0 or rows.max() >= len(self)):
             raise TrueriskError(
@@ -126,13 +127,13 @@ def from_arrays(
     Integers of other types stay integers; where a network takes real numbers, `Data.floats` gives these.
     """
     place = where or name
-    inputs, labels = as_array(X, place), _as_labels(y, place)
-    if inputs.dtype == np.uint8:
-        inputs = inputs.astype(np.float32)
-        inputs /= np.float32(255)
-    elif inputs.dtype in (np.float32, np.int64):
-        # The caller may go on writing into his array; the fingerprint must stay true.
+    given, labels = as_array(X, place), as_labels(y, place)
+    inputs = as_inputs(given, place)
+    if np.shares_memory(inputs, given):
+        # The caller may continue to write into the array; the fingerprint must stay true.
         inputs = inputs.copy()
+    if not class_names:  # these were counted when they were numbered
+        _refuse_measurements(labels, place)
     if classes is None:
         classes = int(labels.max(initial=-1)) + 1
         if classes > max(MANY_CLASSES, len(labels)):
@@ -140,7 +141,7 @@ def from_arrays(
                 f"{place}: the largest label is {classes - 1} with only {len(labels)} examples; "
                 "number the classes 0, 1, 2, ... without gaps."
             )
-    data = Data(name, _as_inputs(inputs, place), labels, classes, note, source, tuple(class_names))
+    data = Data(name, inputs, labels, classes, note, source, tuple(class_names))
     validate(data, where=where)
     return data
 
@@ -153,20 +154,16 @@ def validate(data: Data, minimum: int = MINIMUM, where: str | None = None) -> No
             f"{place}: there are {len(data.X)} inputs but {n} labels; give exactly one label per input."
         )
     if n == 0:
-        raise TrueriskError(f"{place}: the data set is empty; give at least {minimum} examples.")
+        raise TrueriskError(f"{place}: the dataset is empty; give at least {minimum} examples.")
     if n < minimum:
         raise TrueriskError(f"{place}: {n} examples are too few; give at least {minimum}.")
     if data.X.ndim < 2 or data.X[0].size == 0:
         raise TrueriskError(
             f"{place}: inputs of shape {data.X.shape} hold no features; give an array of shape (n, features...)."
         )
-    if not np.isfinite(data.X).all():
-        raise TrueriskError(
-            f"{place}: some inputs are NaN or infinite (or too large for 32 bits); remove or repair these examples."
-        )
+    check_finite(data.X, place)
+    check_not_negative(data.y, place)
     low, high = int(data.y.min()), int(data.y.max())
-    if low < 0:
-        raise TrueriskError(f"{place}: the label {low} is negative; number the classes 0, 1, 2, ...")
     if high >= data.classes:
         raise TrueriskError(
             f"{place}: the label {high} does not fit {data.classes} classes; "
@@ -174,6 +171,23 @@ def validate(data: Data, minimum: int = MINIMUM, where: str | None = None) -> No
         )
     if low == high:
         raise TrueriskError(f"{place}: all {n} labels are {low}; a classifier needs examples of at least two classes.")
+
+
+def check_finite(X: np.ndarray, place: str) -> None:
+    """Refuse inputs that no network answers sensibly."""
+    if not np.isfinite(X).all():
+        raise TrueriskError(
+            f"{place}: some inputs are NaN or infinite (or too large for 32 bits); remove or repair these examples."
+        )
+
+
+def check_not_negative(y: np.ndarray, place: str) -> None:
+    """Refuse labels below 0."""
+    low = int(y.min(initial=0))
+    if low < 0:
+        if set(np.unique(y).tolist()) == {-1, 1}:
+            raise TrueriskError(f"{place}: the labels are -1 and 1, but must be 0 and 1; give (y + 1) // 2.")
+        raise TrueriskError(f"{place}: the label {low} is negative; number the classes 0, 1, 2, ...")
 
 
 def row_hashes(X: np.ndarray) -> np.ndarray:
@@ -211,6 +225,14 @@ def as_array(X: Any, place: str) -> np.ndarray:
     return array
 
 
+def as_inputs(X: Any, place: str) -> np.ndarray:
+    """Inputs as `Data` holds them; unsigned bytes are divided by 255."""
+    array = as_array(X, place)
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array, dtype=np.float32) / np.float32(255)
+    return _as_inputs(array, place)
+
+
 def _as_inputs(X: Any, place: str) -> np.ndarray:
     """int64 for integers, apart from bytes, and float32 for everything else."""
     array = as_array(X, place)
@@ -222,8 +244,8 @@ def _as_inputs(X: Any, place: str) -> np.ndarray:
         return np.ascontiguousarray(array, dtype=np.float32)
 
 
-def _as_labels(y: Any, place: str) -> np.ndarray:
-    """Labels as int64; bool and whole float labels are accepted, everything else is refused."""
+def as_labels(y: Any, place: str) -> np.ndarray:
+    """Labels as int64; truth values and floats without a fraction are accepted, everything else is refused."""
     if hasattr(y, "detach"):
         y = y.detach().cpu().numpy()
     try:
@@ -234,17 +256,38 @@ def _as_labels(y: Any, place: str) -> np.ndarray:
         return np.zeros(0, dtype=np.int64)
     if labels.ndim != 1:
         raise TrueriskError(
-            f"{place}: labels of shape {labels.shape} were given; give one whole number per example "
+            f"{place}: labels of shape {labels.shape} were given; give one integer per example "
             "(y.argmax(1) for one-hot labels, y.ravel() for a column)."
         )
     if labels.dtype.kind == "f":
-        if not (np.isfinite(labels).all() and (labels == np.round(labels)).all()):
-            raise TrueriskError(f"{place}: some labels are not whole numbers; number the classes 0, 1, 2, ...")
+        if not np.isfinite(labels).all():
+            raise TrueriskError(f"{place}: some labels are NaN or infinite; drop these examples or label them.")
+        fractions = labels[labels != np.round(labels)]
+        if len(fractions):
+            raise _measurements(labels, float(fractions[0]), place)
     elif labels.dtype.kind not in "bui":
         raise TrueriskError(
-            f"{place}: labels of type {labels.dtype} are not whole numbers; "
+            f"{place}: labels of type {labels.dtype} are not integers; "
             "number the classes, for instance with np.unique(y, return_inverse=True)[1]."
         )
     if np.abs(labels.astype(np.float64)).max() >= 2.0**53:
         raise TrueriskError(f"{place}: some labels are too large to be classes; number them 0, 1, 2, ...")
     return np.ascontiguousarray(labels, dtype=np.int64)
+
+
+def _refuse_measurements(labels: np.ndarray, place: str) -> None:
+    """Refuse integers that are not classes: many values, all different or far apart."""
+    values = np.unique(labels)
+    if len(values) <= MANY_VALUES:
+        return
+    # A small sample of 1,000 classes has as many values, but they lie close together, and some occur twice.
+    if len(values) == len(labels) or values[-1] - values[0] >= SPARSE * len(values):
+        raise _measurements(labels, int(values[-1]), place)
+
+
+def _measurements(labels: np.ndarray, example: float, place: str) -> TrueriskError:
+    values = f"{len(np.unique(labels)):,} different values, such as {example:g}"
+    return TrueriskError(
+        f"{place}: the labels look like measurements ({values}), but truerisk certifies classifiers; "
+        "bin them into classes 0, 1, 2, ..."
+    )

@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerisk.data.dataset import as_array
-from truerisk.data.readers import read_npz
-from truerisk.data.sources import Folder, load
+from truerisk.data.dataset import as_inputs, as_labels, check_finite, check_not_negative
+from truerisk.data.files import read_path
+from truerisk.data.formats.reading import Content
+from truerisk.data.sources import Folder, is_name, load
 from truerisk.errors import TrueriskError
 
 
-def load_inputs(spec: object, data_dir: Folder = None) -> tuple[np.ndarray, np.ndarray | None]:
-    """(X, y or None) from an array, an .npy file, an .npz file (`X`, maybe `y`), or whatever `load` takes."""
-    path = Path(spec) if isinstance(spec, str | Path) else Path("inputs")
-    y = None
+class Inputs(NamedTuple):
+    """Inputs, their labels where the data has some, and the names of the classes where labels were text."""
+
+    X: np.ndarray  # float32, or int64 where integers were given; bytes are divided by 255
+    y: np.ndarray | None
+    class_names: tuple[str, ...] = ()
+
+
+def load_inputs(spec: Any, data_dir: Folder = None) -> Inputs:
+    """Inputs from an array, an .npy file, a folder of images, or whatever `load` takes; labels are optional.
+
+    A table without a label column holds features only.
+
+    >>> load_inputs(np.array([[0, 51]], dtype=np.uint8)).X
+    array([[0. , 0.2]], dtype=float32)
+    """
     if isinstance(spec, np.ndarray) or hasattr(spec, "detach"):  # a torch tensor, recognised without importing torch
-        X = spec
-    elif path.suffix == ".npz":
-        content = read_npz(path, labelled=False)
-        X, y = content.X, content.y
-    elif path.suffix == ".npy":
-        X = _read_npy(path)
-    else:
-        data = load(spec, data_dir)
-        return data.X, data.y
-    inputs = as_array(X, str(path))
-    scale = np.float32(255) if inputs.dtype == np.uint8 else np.float32(1)
-    inputs = inputs.astype(np.float32) / scale
-    if not np.isfinite(inputs).all():
-        raise TrueriskError(f"{path}: some inputs are NaN or infinite; remove or repair these examples.")
-    return inputs, y
+        return _checked(Content(spec, None), "inputs")
+    if isinstance(spec, str | os.PathLike) and not is_name(spec):
+        found = read_path(os.fspath(spec), labeled=False)
+        return _checked(found.content, found.where)
+    data = load(spec, data_dir)
+    return Inputs(data.X, data.y, data.class_names)
 
 
-def _read_npy(path: Path) -> np.ndarray:
-    if not path.is_file():
-        raise TrueriskError(f"the file {path} does not exist.")
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError, OSError) as error:
-        raise TrueriskError(f"{path} is no readable .npy file of plain numbers ({error}).") from error
+def _checked(content: Content, place: str) -> Inputs:
+    X = as_inputs(content.X, place)
+    check_finite(X, place)
+    if content.y is None:
+        return Inputs(X, None)
+    y = as_labels(content.y, place)
+    if len(y) != len(X):
+        raise TrueriskError(f"{place}: there are {len(X)} inputs but {len(y)} labels; give one label per input.")
+    check_not_negative(y, place)
+    return Inputs(X, y, content.class_names)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from truerisk.data.dataset import Data, from_arrays
+from truerisk.data.formats.reading import MAX_BYTES, reason
 from truerisk.data.places import cache
-from truerisk.data.readers import MAX_BYTES, reason
 from truerisk.errors import TrueriskError
 
 SHOWN = 20  # class names kept in the note

@@ -9,7 +9,9 @@ from typing import Any
 
 from truerisk.data.collect import collect, is_map_style
 from truerisk.data.dataset import Data, from_arrays, validate
-from truerisk.data.places import KNOWN, VARIABLE, Files, cache, file_names, find, folders, look_in, spell
+from truerisk.data.files import read_files, read_path
+from truerisk.data.loader import bases, dataset_of, is_loader
+from truerisk.data.places import KNOWN, VARIABLE, cache, file_names, find, folders, spell
 from truerisk.errors import TrueriskError
 
 Folder = str | os.PathLike[str] | None
@@ -18,11 +20,16 @@ Folder = str | os.PathLike[str] | None
 def load(spec: Any, data_dir: Folder = None) -> Data:
     """Checked data from whatever `spec` is.
 
-    `spec` is a `Data`; a pair (X, y) of arrays or torch tensors; a map-style torch Dataset; the path of an
-    npz file with arrays X and y, or of a folder with MNIST-style IDX files or CIFAR-10 binary batches; or a
-    name: digits, mnist1d, mnist, fashion-mnist, cifar-10, openml:NAME. A name or folder with `:test` at its
-    end means the test part. A name wins over a file of the same name in the current folder; write `./name`,
-    or give a `Path`, for the file.
+    `spec` is a `Data`; a pair (X, y) of arrays or torch tensors; a map-style torch Dataset, or a DataLoader that
+    visits each of its examples once; a path; or a name: digits, mnist1d, mnist, fashion-mnist, cifar-10, openml:NAME.
+    A name wins over a file of the same name in the current folder; write `./name`, or give a `Path`, for the file.
+
+    Files with one row for each example: `.csv` and `.tsv` with column names, `.parquet` (needs pyarrow), `.npz`, and
+    `.pt` (tensors of torch.save). Folders: images as `FOLDER/CLASS/*.png` (needs Pillow), MNIST-style IDX files,
+    CIFAR-10 binary batches. After a colon, `file.csv:COLUMN` names the label, `file.npz:INPUTS,LABELS` names two
+    arrays, and `:test` means the test part of a name, a folder, or an npz file. Without a colon, well-known names
+    decide (label, target, class, y; X and y, data and labels, x_train and y_train). Labels that are text are numbered
+    in sorted order; `class_names` has their names.
 
     >>> data = load("digits")
     >>> len(data), data.input_shape, data.classes
@@ -37,9 +44,11 @@ def load(spec: Any, data_dir: Folder = None) -> Data:
         return _load_path(os.fspath(spec))
     if isinstance(spec, tuple | list):
         if len(spec) != 2:
-            raise TrueriskError(f"Data were given as {len(spec)} arrays; give a pair (X, y).")
+            raise TrueriskError(f"the data are {len(spec)} arrays, but must be two; give a pair (X, y).")
         return from_arrays(*spec, name="arrays")
-    if _is_iterable_dataset(spec):
+    if is_loader(spec):
+        return collect(dataset_of(spec))
+    if "IterableDataset" in bases(spec):
         raise TrueriskError(
             f"{type(spec).__name__} can only be read from beginning to end; give a map-style dataset, "
             "because certified examples are chosen by index."
@@ -48,7 +57,7 @@ def load(spec: Any, data_dir: Folder = None) -> Data:
     if is_map_style(spec) and not hasattr(spec, "shape") and not isinstance(spec, dict | set | bytes):
         return collect(spec)
     raise TrueriskError(
-        f"A {type(spec).__name__} is no data set; "
+        f"an object of type {type(spec).__name__} is not a dataset; "
         "give a pair (X, y), a torch Dataset, a name such as digits, or a path."
     )
 
@@ -91,8 +100,20 @@ def fetch(name: str, data_dir: Folder = None) -> Path | str:
     return download(plain, data_dir)
 
 
+def is_name(spec: Any) -> bool:
+    """Whether this is a text that does not look like a path: a name that is known, or a misspelled one."""
+    if not isinstance(spec, str):
+        return False
+    plain, _ = _parts(spec)
+    if spec.startswith("openml:") or plain in KNOWN or not plain:  # an empty text would be the current folder
+        return True
+    return len(Path(plain).parts) == 1 and not Path(plain).suffix and not os.path.exists(plain)
+
+
 def _load_text(text: str, data_dir: Folder) -> Data:
     """A name or a path."""
+    if not is_name(text):
+        return _load_path(text)
     if text.startswith("openml:"):
         from truerisk.data.openml import load_openml
 
@@ -100,21 +121,21 @@ def _load_text(text: str, data_dir: Folder) -> Data:
     plain, part = _parts(text)
     if plain in KNOWN:
         return _load_named(plain, part, data_dir)
-    # An empty text would be the current folder.
-    if plain and (len(Path(plain).parts) > 1 or Path(plain).suffix or Path(plain).exists()):
-        return _load_path(text)
     raise _unknown(text)
 
 
 def _load_path(text: str) -> Data:
-    """A file, or a folder; `:test` at the end of a folder means its test part."""
-    for candidate, part in ((text, "train"), _parts(text)):
-        path = Path(os.path.expanduser(candidate))
-        if path.is_dir():
-            return _load_folder(path, part)
-        if path.is_file():
-            return _load_file(path)
-    raise TrueriskError(f"{text} does not exist; check the path, or give a name such as digits.")
+    """A file or a folder, perhaps with a choice after a colon."""
+    found = read_path(text)
+    return from_arrays(
+        found.content.X,
+        found.content.y,
+        name=found.name,
+        classes=found.content.classes,
+        source=found.source,
+        where=found.where,
+        class_names=found.content.class_names,
+    )
 
 
 def _parts(text: str) -> tuple[str, str]:
@@ -139,7 +160,9 @@ def _load_named(name: str, part: str, data_dir: Folder) -> Data:
             f"{spell(name, part)} was not found (looked in {looked}); {_how_to_get(name, part)}, "
             f"or set {VARIABLE} to the folder that holds {name}."
         )
-    return _read(files, name=spell(name, part), classes=10, source=spell(name, part))
+    X, y, *_ = read_files(files)
+    title = spell(name, part)
+    return from_arrays(X, y, name=title, classes=10, source=title, where=str(files.paths[0].parent))
 
 
 def _load_digits() -> Data:
@@ -157,43 +180,6 @@ def _load_digits() -> Data:
     )
 
 
-def _load_folder(folder: Path, part: str) -> Data:
-    files = look_in(folder, part)
-    if files is not None:
-        name = spell(folder.resolve().name, part)
-        return _read(files, name=name, classes=None, source=spell(str(folder.absolute()), part))
-    idx, cifar = file_names("idx", part), file_names("cifar", part)
-    if part == "train" and look_in(folder, "test") is not None:
-        raise TrueriskError(f"{folder} holds only a test part; load it as {folder}:test.")
-    raise TrueriskError(
-        f"{folder} holds neither {' and '.join(idx)} (plain, .gz or .xz) nor "
-        f"{' to '.join(dict.fromkeys((cifar[0], cifar[-1])))}; put one of these sets of files there, "
-        "or give an npz file."
-    )
-
-
-def _load_file(path: Path) -> Data:
-    from truerisk.data.readers import read_npz
-
-    if path.suffix != ".npz":
-        raise TrueriskError(
-            f"{path} is no npz file; give an npz file with arrays X and y, or the folder that holds IDX or CIFAR files."
-        )
-    X, y, classes = read_npz(path)
-    return from_arrays(X, y, name=path.stem, classes=classes, source=str(path.absolute()), where=str(path))
-
-
-def _read(files: Files, name: str, classes: int | None, source: str) -> Data:
-    from truerisk.data.readers import read_cifar10_binary, read_idx_pair
-
-    if files.format == "cifar":
-        X, y = read_cifar10_binary(files.paths)
-        return from_arrays(X, y, name=name, classes=10, source=source, where=str(files.paths[0].parent))
-    images, labels = files.paths
-    X, y = read_idx_pair(images, labels)
-    return from_arrays(X, y, name=name, classes=classes, source=source, where=str(labels))
-
-
 def _how_to_get(name: str, part: str) -> str:
     """What to do where a data set is missing, as part of a sentence."""
     fmt = KNOWN[name].format
@@ -208,9 +194,4 @@ def _unknown(text: str) -> TrueriskError:
     names = [spell(known.name, part) for known in KNOWN.values() for part in known.examples]
     close = difflib.get_close_matches(text.lower(), names, n=2)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(names)} and openml:NAME."
-    return TrueriskError(f"There is no data set and no file {text!r}; {hint}")
-
-
-def _is_iterable_dataset(spec: Any) -> bool:
-    """Whether this is a torch IterableDataset; torch is not imported for that, the user's object did it."""
-    return any(base.__name__ == "IterableDataset" for base in type(spec).__mro__)
+    return TrueriskError(f"there is neither a dataset nor a file {text!r}; {hint}")

@@ -23,7 +23,7 @@ from truerisk.seeds import derive
 
 FEW = 4  # examples that show the form of an output
 MANY = 1_000  # examples that show whether outputs are probabilities
-SEEDS = 3  # initializations of a factory's network that must all look like probabilities
+SEEDS = 8  # initializations of a factory's network that must all look like probabilities
 EDGE = 1e-7  # probabilities closer to 0 or 1 than this have no finite logit in float32
 EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
@@ -177,9 +177,9 @@ def _named(reading: Reading) -> str:
 
 def _meaning(arch: Architecture, data: Data, reading: Reading, outputs: str | None) -> str:
     """What one output per example is. Random weights show a sigmoid as well as trained ones do."""
-    networks = [arch.given] if arch.given is not None else [arch.build(derive(k, "outputs")) for k in range(SEEDS)]
-    found = [reading.pick(out) for out in (_output(each.eval(), data.X[:MANY]) for each in networks) if out is not None]
-    inside = bool(found) and all(bool(((z >= 0) & (z <= 1)).all()) for z in found)
+    given = arch.given
+    networks = (arch.build(derive(k, "outputs")) for k in range(SEEDS)) if given is None else iter([given])
+    inside = all(_inside(reading, each.eval(), data) for each in networks)  # one that is not ends the search
     if outputs == PROBABILITIES and not inside:
         raise TrueriskError(
             f"outputs is {PROBABILITIES!r}, but the network gives numbers outside of 0 to 1; leave out --outputs."
@@ -190,6 +190,15 @@ def _meaning(arch: Architecture, data: Data, reading: Reading, outputs: str | No
             "logits (class 1 from 0 up)."
         )
     return outputs or LOGITS
+
+
+def _inside(reading: Reading, module: nn.Module, data: Data) -> bool:
+    """Whether all outputs of a network lie between 0 and 1."""
+    out = _output(module, data.X[:MANY])
+    if out is None:
+        return False
+    z = reading.pick(out)
+    return bool(((z >= 0) & (z <= 1)).all())
 
 
 def _output(module: nn.Module, X: np.ndarray) -> object:

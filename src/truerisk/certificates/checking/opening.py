@@ -160,7 +160,7 @@ def _data(record: Record, data: object, data_dir: str | Path | None) -> Data:
             raise TrueriskError(f"the certificate is about your own data ({claimed.name}); give this data (--data).")
         data = claimed.source
     loaded = load(data, data_dir)
-    loaded = loaded if claimed.dtype == "int64" else loaded.floats()
+    loaded = loaded if claimed.integers else loaded.floats()
     if loaded.sha256 != claimed.sha256:
         raise VerificationError(
             f"{loaded.name} is not the certified data (its sha256 differs); give the certified data."

@@ -164,7 +164,7 @@ def search(
         candidates=tuple(candidates),
         curve=curve,
         predictions=predictions,
-        data=data if isinstance(data, str) else loaded.source or Search.data,
+        data=str(data) if isinstance(data, str | Path) else loaded.source or Search.data,
         options={name: value for name, value in given.items() if value != USUAL[name]},
     )
 

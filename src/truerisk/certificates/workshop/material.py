@@ -64,6 +64,8 @@ def _fresh(request: Request) -> Material:
     arch, data = fitted(arch, data, request.outputs)
     arch = replace(arch, given=_trained_module(arch, request.weights))
     parts, draws, trained = leave_out(data, request.trained_on, request.data_dir, request.draws)
+    if trained is not None:
+        _refuse_other_names(data, trained)
     own = None if trained is None else _own_errors(arch, data, trained)
     return Material(data, arch, False, draws, _threads(request, arch, data), parts=parts, own=own)
 
@@ -75,6 +77,17 @@ def _refuse_untrained(arch: Architecture) -> None:
     if any(a.shape != b.shape or not torch.equal(a, b) for a, b in pairs):
         raise TrueriskError(
             f"--fresh tests an already trained network, but {arch.name} builds an untrained one; give its --weights."
+        )
+
+
+def _refuse_other_names(data: Data, trained: Data) -> None:
+    """Names are numbered in each file; a class that one of them lacks would shift the numbers of the others."""
+    names = [set(each.class_names) for each in (data, trained)]
+    if all(names) and data.class_names != trained.class_names:
+        lacking = sorted(names[0] ^ names[1])[0]
+        raise TrueriskError(
+            f"the class {lacking!r} is in one of fresh and training data only, which number their classes differently; "
+            "give integer labels in both."
         )
 
 
@@ -103,10 +116,15 @@ def _labelled(request: Request) -> Material:
         if request.weights is None and arch.kind != MODULE:
             raise TrueriskError("unlabeled inputs are for an already trained network; give --weights too.")
         arch = replace(arch, given=check_network(_trained_module(arch, request.weights), data.X, data.classes))
-    inputs = None if request.unlabelled is None else load_inputs(request.unlabelled, request.data_dir)[0]
-    inputs = inputs if inputs is None or data.integers else inputs.astype(np.float32, copy=False)
+    inputs = None if request.unlabelled is None else _inputs(request, data)
     draws = request.draws if inputs is None else settle_inputs(inputs, data, request.draws)
     return Material(data, arch, trained, draws, _threads(request, arch, data), inputs)
+
+
+def _inputs(request: Request, data: Data) -> np.ndarray:
+    """The unlabeled inputs; floats where the labeled data are floats, so that equal rows are found."""
+    X = load_inputs(request.unlabelled, request.data_dir).X
+    return X if data.integers else X.astype(np.float32, copy=False)
 
 
 def _threads(request: Request, arch: Architecture, data: Data) -> int:
