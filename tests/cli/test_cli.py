@@ -229,6 +229,7 @@ class Random(nn.Module):
 def random(): return Random()
 def narrow(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 7))
 def wide_input(): return nn.Sequential(nn.Flatten(), nn.Linear(65, 10))
+trained = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
 def good(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
 def needs(argument): return good()
 def number(): return 3
@@ -270,7 +271,7 @@ class TestBadInput:
         self.expect(run, "x.npz", "--data", "x.npz")
         self.expect(run, "raw.npz", "--data", "raw.npz")
         Path("ok.py").write_text(NET)
-        self.expect(run, "rows.npy", "--model", "ok.py:good", "--fresh", "digits", "--trained-on", "rows.npy")
+        self.expect(run, "rows.npy", "--model", "ok.py:trained", "--fresh", "digits", "--trained-on", "rows.npy")
         assert not mark.exists()
         pickle.loads(Path("w.pt").read_bytes())
         assert mark.exists(), "the payload is real: unpickled on purpose, it does run"

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from truerisk import progress
+from truerisk.nets.evaluate import quiet_vmap
 
 CHUNK, NEAR = 64, 2**26  # rows and bytes of a chunk
 
@@ -71,7 +72,7 @@ def gradients(module: nn.Module, X: Tensor, y: Tensor, budget: int) -> Gradients
     total = {name: torch.zeros_like(w, dtype=torch.float64) for name, w in weights.items()}
     squares: dict[str, list[Tensor]] = {name: [] for name in weights}
     along = []
-    with progress.bar("gradients of single examples", len(X)) as advance:
+    with progress.bar("gradients of single examples", len(X)) as advance, quiet_vmap():
         for start in range(0, len(X), rows):
             chunk = each(weights, X[start : start + rows], y[start : start + rows])
             inner = torch.zeros(len(X[start : start + rows]), dtype=torch.float64)

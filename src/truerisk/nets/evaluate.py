@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +92,14 @@ def as_input(X: np.ndarray, dtype: torch.dtype) -> Tensor:
     """Inputs as a network takes them: integers (token ids) as they are, real numbers in its precision."""
     x = torch.from_numpy(X)
     return x.to(dtype) if x.is_floating_point() else x
+
+
+@contextmanager
+def quiet_vmap() -> Iterator[None]:
+    """Without torch's warning that vmap takes some layers (an EmbeddingBag) example by example."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "There is a performance drop")
+        yield
 
 
 def _logits(module: nn.Module, X: np.ndarray) -> Iterator[tuple[slice, Tensor]]:

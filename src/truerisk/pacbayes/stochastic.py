@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+
+from truerisk.nets.evaluate import quiet_vmap
 
 Normal = Callable[[tuple[int, ...]], Tensor]  # standard normal draws of a given shape
 SAME = 1e-4  # relative difference of outputs that rounding explains, in float32 too
@@ -199,8 +200,7 @@ def _spread(x: Tensor, weight_std: Tensor, bias_std: Tensor | None) -> Tensor:
 
 def _call_each(layer: nn.Module, weights: Mapping[str, Tensor], x: Tensor) -> Tensor:
     """Any layer with weights of its own for each example."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "There is a performance drop")  # vmap takes some layers one by one
+    with quiet_vmap():
         return vmap(lambda w, one: functional_call(layer, w, (one[None],))[0])(weights, x)
 
 
