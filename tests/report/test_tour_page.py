@@ -9,8 +9,9 @@ import pytest
 from tours.outcomes import OUTCOMES, TOUR
 
 from truerisk.report import write_tour
+from truerisk.report.labels import apart
 from truerisk.report.tour import NARROW, WIDE, render_tour
-from truerisk.report.tour_figures import apart, costs_figure, labels_figure, twin_figure
+from truerisk.report.tour_figures import costs_figure, labels_figure, twin_figure
 
 HOSTILE = "<script>document.title = 'taken'</script>\"'&" + "a" * 200
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,9 +7,9 @@ width; labels that would meet are moved apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from html import escape
 
+from truerisk.report.labels import apart
 from truerisk.tours.costs import Costs
 from truerisk.tours.costs_words import bound_text
 from truerisk.tours.labels import Labels, Network
@@ -158,23 +158,6 @@ def costs_figure(costs: Costs, width: int) -> str:
         ]
     title = "certified error at most" + (": shorter is better" if width < PHONE else " (a shorter bar is better)")
     return _svg(width, bottom + 50, [*parts, _text(width / 2, bottom + 40, title, "soft", "middle")])
-
-
-def apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places as near as possible to the wanted ones (in rising order) that keep ``gap`` between neighbors.
-
-    >>> apart([10.0, 10.0, 50.0], 20, 0, 100)
-    [0.0, 20.0, 50.0]
-    """
-    groups: list[list[float]] = []  # of neighbors that touch: [sum of wanted starts, how many]
-    for index, value in enumerate(wanted):
-        groups.append([value - index * gap, 1])
-        while len(groups) > 1 and groups[-2][0] / groups[-2][1] >= groups[-1][0] / groups[-1][1]:
-            total, number = groups.pop()
-            groups[-1] = [groups[-1][0] + total, groups[-1][1] + number]
-    starts = [total / number for total, number in groups for _ in range(int(number))]
-    most = high - gap * (len(wanted) - 1)
-    return [min(max(start, low), max(low, most)) + index * gap for index, start in enumerate(starts)]
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------------
