@@ -44,6 +44,7 @@ OPTIONS = [
 CLASHES = """
 const clashes = [];
 const inside = (x, y, box) => x > box.left + 1 && x < box.right - 1 && y > box.top + 3 && y < box.bottom - 3;
+const slanted = (text) => text.getScreenCTM().b;  // such a text is smaller than its box
 function points(svg) {  // of points, rules and lines that are drawn
   const found = [];
   for (const mark of svg.querySelectorAll('.role-mark path, .role-mark line')) {
@@ -62,7 +63,7 @@ function points(svg) {  // of points, rules and lines that are drawn
 for (const svg of document.querySelectorAll('.plot svg')) {
   if (!svg.getClientRects().length) continue;
   const frame = svg.getBoundingClientRect(), drawn = points(svg);
-  const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim())
+  const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim() && !slanted(t))
     .map(t => ({ words: t.textContent, box: t.getBoundingClientRect(), label: t.closest('.role-mark') }));
   texts.forEach(({ words, box, label }, i) => {
     if (box.left < frame.left - 3 || box.right > frame.right + 3) clashes.push(`${words}: cut off`);

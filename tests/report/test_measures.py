@@ -216,6 +216,16 @@ def looks_right(browser) -> None:
     assert browser.clashes() == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_line_runs_through_the_names_of_bounds(browser, tmp_path, width):
+    values = dict(zip(BOUNDS, (0.3, 7.831, 9.99, 1781.0, 2e5), strict=False))
+    found = Measures({}, {name: bound(name, value) for name, value in values.items()}, {}, 60, 3)
+    path = tmp_path / "bounds.html"
+    path.write_text(render_measures(found, {}, FACTS), encoding="utf-8")
+    browser.open(path, width)
+    assert browser.clashes() == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(browser, written, scheme):
     browser.open(written["audited"], 1200, scheme)
