@@ -39,7 +39,9 @@ def labels_figure(found: Labels, width: int) -> str:
     for i, (title, network, color, chance) in enumerate(rows):
         y = top + i * row
         first = i == 0
-        parts.append(_line(x(chance), y - (10 if first else 0), x(chance), y + row, "chance"))
+        if first:
+            parts.append(_line(x(chance), y - 10, x(chance), y, "chance"))
+        parts.append(_line(x(chance), y + 22, x(chance), y + row, "chance"))  # not through the title
         if first or not same:
             word = "guessing" if found.chance == chance else "always the most common class"
             end = "end" if chance > 0.5 else ""
@@ -142,7 +144,7 @@ def costs_figure(costs: Costs, width: int) -> str:
     if baseline is not None:
         at = x(baseline)
         parts += [
-            _line(at, top - 14, at, bottom, "chance"),
+            _line(at, top - 18, at, top - 2, "chance"),
             _text(at, 16, f"hold-out baseline: {upper(baseline)}", "soft", "" if baseline < 0.5 else "end"),
         ]
     for i, each in enumerate(ranked):
@@ -152,7 +154,10 @@ def costs_figure(costs: Costs, width: int) -> str:
         parts += [
             _text(left, y + 14, f"{each.title}{' (default)' if each.name == costs.default else ''}", "halo"),
             f'<rect {fill} x="{left}" y="{y + 21}" width="{size:.1f}" height="18" rx="2"/>',
-            _text(end + 8, y + 35, value, "strong")
+            ""
+            if baseline is None
+            else _line(x(baseline), y + 17, x(baseline), y + 45, "chance"),  # not through the title
+            _text(end + 8, y + 35, value, "strong halo")
             if end + 8 + LETTER * len(value) < right
             else _text(end - 8, y + 35, value, "strong halo", "end"),
         ]
