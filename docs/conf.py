@@ -13,9 +13,11 @@ copyright = author
 version = release = __version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.doctest", "absolute_values", "format", "registry"]
-exclude_patterns = ["_build", "extensions"]
+exclude_patterns = ["_build", "_static", "extensions"]
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["code.css"]
 html_title = f"truerisk {release}"
 html_show_sourcelink = False
 html_copy_source = False

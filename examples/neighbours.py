@@ -1,4 +1,4 @@
-"""An experiment of your own: how fast does the error of 1-nearest-neighbour fall with the number of examples?
+"""An experiment of your own: the error of 1-nearest-neighbour against the examples.
 
 Run it with: truerisk lab run examples/neighbours.py
 """
@@ -10,7 +10,8 @@ from truerisk.lab.samples import samples
 
 
 def grid() -> list[dict]:
-    return [{"n": n, "seed": seed} for n in (50, 100, 200, 400, 800) for seed in range(3)]
+    sizes = (50, 100, 200, 400, 800)
+    return [{"n": n, "seed": seed} for n in sizes for seed in range(3)]
 
 
 def task(setting: dict) -> dict:
@@ -23,13 +24,14 @@ def task(setting: dict) -> dict:
 
 def halves(rows: Rows) -> Outcome:
     few, many = rows.where(n=50).mean("error"), rows.where(n=800).mean("error")
-    return Outcome(many < few / 2, f"{100 * few:.1f} % with 50 examples, {100 * many:.1f} % with 800")
+    told = f"{100 * few:.1f}% with 50 examples, {100 * many:.1f}% with 800"
+    return Outcome(many < few / 2, told)
 
 
 EXPERIMENT = Experiment(
     name="neighbours",
     title="The error of the nearest neighbour",
-    about="1-nearest-neighbour fits every training label and still generalizes. Its error falls with more examples.",
+    about="1-nearest-neighbour fits every training label and still generalizes.",
     papers=("Cover and Hart 1967, Nearest neighbor pattern classification",),
     grids={"quick": grid},
     task=task,

@@ -41,6 +41,43 @@ OPTIONS = [
     "--disable-sync",
     "--window-size=1200,900",
 ]
+CLASHES = """
+const clashes = [];
+const inside = (x, y, box) => x > box.left + 1 && x < box.right - 1 && y > box.top + 3 && y < box.bottom - 3;
+const slanted = (text) => text.getScreenCTM().b;  // such a text is smaller than its box
+function points(svg) {  // of points, rules and lines that are drawn
+  const found = [];
+  for (const mark of svg.querySelectorAll('.role-mark path, .role-mark line')) {
+    const kind = mark.closest('.role-mark').classList;
+    if (mark.getAttribute('opacity') === '0' || mark.getAttribute('stroke-opacity') === '0') continue;
+    const [box, matrix] = [mark.getBoundingClientRect(), mark.getScreenCTM()];
+    if (kind.contains('mark-symbol')) found.push([box.left + box.width / 2, box.top + box.height / 2]);
+    if (!kind.contains('mark-rule') && !kind.contains('mark-line')) continue;
+    for (let at = 0; at <= mark.getTotalLength(); at += 2) {
+      const point = mark.getPointAtLength(at).matrixTransform(matrix);
+      found.push([point.x, point.y]);
+    }
+  }
+  return found;
+}
+for (const svg of document.querySelectorAll('.plot svg')) {
+  if (!svg.getClientRects().length) continue;
+  const frame = svg.getBoundingClientRect(), drawn = points(svg);
+  const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim() && !slanted(t))
+    .map(t => ({ words: t.textContent, box: t.getBoundingClientRect(), label: t.closest('.role-mark') }));
+  texts.forEach(({ words, box, label }, i) => {
+    if (box.left < frame.left - 3 || box.right > frame.right + 3) clashes.push(`${words}: cut off`);
+    if (label && drawn.some(([x, y]) => inside(x, y, box))) clashes.push(`${words}: a mark is in it`);
+    for (const other of texts.slice(i + 1)) {
+      const wide = Math.min(box.right, other.box.right) - Math.max(box.left, other.box.left);
+      const high = Math.min(box.bottom, other.box.bottom) - Math.max(box.top, other.box.top);
+      const halo = words === other.words && label;  // a label is drawn over its own outline
+      if (wide > 1 && high > 4 && !halo) clashes.push(`${words}: overlaps ${other.words}`);
+    }
+  });
+}
+return [...new Set(clashes)]
+"""
 PATIENCE = 30  # seconds: for a page that never gets ready, a file that never arrives
 
 
@@ -87,6 +124,10 @@ class Browser:
     def fits(self) -> bool:
         """Nothing has to be scrolled sideways."""
         return self.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+    def clashes(self) -> list[str]:
+        """Texts of figures that are cut off, that overlap, or that a point, a rule, or a line runs through."""
+        return self.run(CLASHES)
 
     def figures(self, clickable: bool = False) -> list[str]:
         """The names of the figures that are drawn, or only of those that have a legend to click."""

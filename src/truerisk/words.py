@@ -80,21 +80,21 @@ def seen_percent(value: float) -> str:
 
 
 def bound_points(value: float) -> str:
-    """An upper end of a difference of two rates, in percentage points, rounded up.
+    """An upper end of a difference of two rates, in percentage points, rounded up: with the digits of a percentage.
 
-    >>> bound_points(0.03012), bound_points(0.05)
-    ('3.1 points', '5.0 points')
+    >>> bound_points(0.03012), bound_points(0.05), bound_points(0.0083)
+    ('3.1 points', '5.0 points', '0.83 points')
     """
-    return f"{_to_step(_times_100(value), Decimal('0.1'), ROUND_CEILING):f} points"
+    return f"{bound_percent(value).removesuffix('%')} points"
 
 
 def lower_points(value: float) -> str:
     """A lower end of a difference of two rates, in percentage points, rounded down.
 
-    >>> lower_points(0.83199)
-    '83.1 points'
+    >>> lower_points(0.83199), lower_points(0.00839)
+    ('83.1 points', '0.83 points')
     """
-    return f"{_to_step(_times_100(value), Decimal('0.1'), ROUND_FLOOR):f} points"
+    return f"{lower_percent(value).removesuffix('%')} points"
 
 
 def magnitude(value: float, log: float | None = None) -> str:
@@ -197,11 +197,13 @@ def decimal(value: float | Decimal) -> str:
 def shares(values: Iterable[float], total: float) -> list[str]:
     """Parts of a bound in percent; as printed, they add up to ``bound_percent(total)``.
 
-    The first part is what was observed and ends at the nearest step, all others end at the next step up. A part is the
-    distance between two ends as printed.
+    The first part is what was observed and is printed as ``seen_percent`` does, all others end at the next step up. A
+    part is the distance between two ends as printed.
 
     >>> shares([0.03871, 0.00088, 0.036, 0.00053], 0.07612)
     ['3.9%', '0.1%', '3.6%', '0.1%']
+    >>> shares([0.0098, 0.0045], 0.0143), bound_percent(0.0143)
+    (['0.98%', '0.52%'], '1.5%')
     """
     whole = _times_100(total)
     step = _percent_step(whole)
@@ -209,7 +211,9 @@ def shares(values: Iterable[float], total: float) -> list[str]:
     ends, end = [Decimal(0)], Decimal(0)
     for value in values:
         end = EXACT.add(end, _times_100(max(value, 0.0)))
-        ends.append(min(last, _to_step(end, step, ROUND_HALF_UP if len(ends) == 1 else ROUND_CEILING)))
+        observed = len(ends) == 1 and end > 0
+        near = _to_step(end, _percent_step(end), ROUND_HALF_UP) if observed else _to_step(end, step, ROUND_CEILING)
+        ends.append(min(last, near))
     ends[-1] = last  # where the floats of the parts add up to another one
     return [f"{b - a:f}%" for a, b in pairwise(ends)]
 

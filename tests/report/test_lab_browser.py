@@ -43,6 +43,7 @@ def test_page(browser, page, width):
         assert len(sizes) == len(browser.figures()) == 7  # the static figures were replaced
         assert all(wide > 0.9 * min(width, 1040) - 40 and high > 150 for wide, high in sizes)
         assert browser.run(SMALLEST) > 11
+        assert browser.clashes() == []
     assert browser.requests() == []
     assert browser.console() == []
 

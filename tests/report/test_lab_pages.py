@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from truerisk.engine import Store
 from truerisk.errors import TrueriskError
 from truerisk.lab.experiment import Outcome
 from truerisk.lab.figure import Axis, Figure, Rule, Table
@@ -20,6 +21,7 @@ from truerisk.report.lab.palette import ON_DARK, ON_LIGHT
 from truerisk.report.lab.rows import drawable
 from truerisk.report.lab.scales import y_domain
 from truerisk.report.lab.words import facts
+from truerisk.report.publish import publish, publish_index
 
 vl_convert = pytest.importorskip("vl_convert")
 
@@ -255,9 +257,51 @@ def test_percent_axis():
 def test_rule_labels_keep_apart():
     figure = replace(SMALL, rows=[{"a": i, "b": i / 10} for i in range(11)], rules=[Rule(0.5, "one"), Rule(0.5, "two")])
     svg = static_svg(figure, drawable(figure), 640)
-    heights = [float(y) for y in re.findall(r"translate\([\d.]+,([\d.]+)\)\"[^>]*fill=\"#808080\">(?:one|two)<", svg)]
-    assert len(heights) == 2
-    assert abs(heights[0] - heights[1]) > 12
+    places = re.findall(r"translate\(([\d.]+),([\d.]+)\)\"[^>]*fill=\"#808080\">(?:one|two)<", svg)
+    (x, y), (x_2, y_2) = [(float(x), float(y)) for x, y in places]
+    assert abs(x - x_2) > 60 or abs(y - y_2) > 12
+
+
+def rising(log):
+    """A line that meets a rule at 0.5 on the right, as an error that grows with the number of points."""
+    axis, values = Axis("a", "a", log=log), [{"a": 10**k, "b": 0.1 * k} for k in range(1, 8)]
+    return replace(SMALL, rows=values, x=axis, y=Axis("b", "b", zero=True), rules=[Rule(0.68, "labels change")])
+
+
+def flat():
+    """Points on the rule, and all along it: there is room above them only."""
+    rows = [{"a": a, "b": 0.9 + 0.01 * (a % 2)} for a in range(9)]
+    return replace(SMALL, rows=rows, y=Axis("b", "b", zero=True), rules=[Rule(0.9, "chance")])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("figure", [rising(True), rising(False), flat()])
+def test_rule_labels_keep_off_points(figure, width):
+    svg = static_svg(figure, drawable(figure), width)
+    label = rf'transform="translate\(([\d.]+),([-\d.]+)\)"[^>]*fill="#808080">{figure.rules[0].label}<'
+    anchor = rf'text-anchor="(\w+)"[^>]*fill="#808080">{figure.rules[0].label}<'
+    [(x, bottom)] = [tuple(map(float, found)) for found in re.findall(label, svg)]
+    letters = 0.5 * 13 * len(figure.rules[0].label)  # at least: labels are rather given too much room
+    share = {"start": 0, "middle": 0.5, "end": 1}[re.findall(anchor, svg)[0]]
+    left, right = x - share * letters, x + (1 - share) * letters
+    points = re.findall(r'transform="translate\(([\d.]+),([\d.]+)\)" d="M[^"]*"[^>]*fill="#(?!808080)', svg)
+    assert len(points) == len(figure.rows)
+    assert bottom > 10  # inside the panel
+    for at, y in ((float(a), float(b)) for a, b in points):
+        assert not (left - 4 < at < right + 4 and bottom - 14 < y < bottom + 4), (at, y)
+
+
+def test_the_page_links_to_an_index_that_exists(lab_result, tmp_path):
+    result = replace(lab_result, experiment=replace(lab_result.experiment, figures=lambda rows: []))
+    store = Store(str(tmp_path))
+    publish(result, store)
+    publish_index(store)
+    page = tmp_path / result.experiment.name / "quick.html"
+    [link] = [value for tag, name, value in Outline(page.read_text()).attributes if (tag, name) == ("a", "href")]
+    assert (page.parent / link).resolve() == (tmp_path / "index.html").resolve()
+    assert (page.parent / link).is_file()
+    assert "<a " not in render_lab(result)  # a page of its own has no index
+    assert 'href="a%20b%22/index.html"' in render_lab(result, 'a b"/index.html')
 
 
 def test_refusals(lab_result):

@@ -78,8 +78,8 @@ def test_everything_is_on_the_page(page):
     assert "vacuous: 868.6 orders of magnitude too large" in text
     assert f"1 of {len(found.bounds)} bounds says something" in text
     assert "one, two: no layer is a convolution." in text
-    moving = sum(not MEASURES[name].invariant for name in NAMES)
-    assert f"40 measures of one network. A mere rescaling of its weights changes {moving}." in text
+    invariant = sum(MEASURES[name].invariant for name in NAMES)
+    assert f"40 measures of one network; rescaling leaves {invariant} unchanged by definition." in text
     assert "Nothing on this page is a certificate" in text
 
 
@@ -96,11 +96,19 @@ def test_the_audit_replaces_what_is_declared():
     assert "No output changed by more than 3e-16" in text
     assert "orders of magnitude" in text
     assert "changed its sign" in text
-    assert "may move" not in text
+    assert "may change" not in text
+    assert "by definition" not in text.lower()
     wrong = audited(found)
     name = next(iter(wrong.moves))
     wrong.moves[name] = Moved(name, "measure", "f", True, 1.0, 2.0, 1e-5)
     assert f"Declared wrongly as invariant: {name}." in words(render_measures(found, panels(), FACTS, wrong))
+
+
+def test_nothing_is_claimed_that_was_not_tried(page):
+    text = words(page)
+    assert "this network was not rescaled" in text
+    assert "When rescaled" not in text
+    assert not re.search(r"rescaling[^.]* changes \d|\bchanged|fooled|unchanged (?!by definition)", text)
 
 
 def test_text_never_becomes_markup():
@@ -205,6 +213,17 @@ def looks_right(browser) -> None:
         "t.getBoundingClientRect().right > b.right + 3)).map(t => t.textContent) })"
     )
     assert outside == []
+    assert browser.clashes() == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_line_runs_through_the_names_of_bounds(browser, tmp_path, width):
+    values = dict(zip(BOUNDS, (0.3, 7.831, 9.99, 1781.0, 2e5), strict=False))
+    found = Measures({}, {name: bound(name, value) for name, value in values.items()}, {}, 60, 3)
+    path = tmp_path / "bounds.html"
+    path.write_text(render_measures(found, {}, FACTS), encoding="utf-8")
+    browser.open(path, width)
+    assert browser.clashes() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -307,6 +307,18 @@ def test_the_parts_on_the_page_add_up_to_the_certificate_on_the_page(record):
     assert f"Observed error {parts[0]}%" in words(page)  # the first part is what was observed
 
 
+@pytest.mark.parametrize(("errors", "bound"), [(8, 0.0243), (1, 0.0099), (808, 1.0), (35, 0.0575)])
+def test_one_number_has_one_rounding_on_a_page(hold_out, errors, bound):
+    """Wherever the page shows the bound or the observed error in percent, it shows the same digits."""
+    hold_out["breakdown"] = [
+        {"part": "errors on the tested examples", "value": errors / 900},
+        {"part": "confidence (delta)", "value": bound - errors / 900},
+    ]
+    hold_out |= {"risk_bound": bound, "empirical_risk": errors / 900, "empirical_risk_upper": errors / 900}
+    hold_out |= {"floor": bound, "sentence": ""}
+    test_the_parts_on_the_page_add_up_to_the_certificate_on_the_page(hold_out)
+
+
 def test_every_colour_of_the_figure_follows_the_theme():
     template = importlib.resources.files("truerisk.report").joinpath("templates/style.css").read_text("utf-8")
     for colour in (*PARTS, FLOOR, INK, ON_PART):

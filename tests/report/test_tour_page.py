@@ -9,8 +9,9 @@ import pytest
 from tours.outcomes import OUTCOMES, TOUR
 
 from truerisk.report import write_tour
+from truerisk.report.labels import apart
 from truerisk.report.tour import NARROW, WIDE, render_tour
-from truerisk.report.tour_figures import apart, costs_figure, labels_figure, twin_figure
+from truerisk.report.tour_figures import PAD, costs_figure, labels_figure, twin_figure
 
 HOSTILE = "<script>document.title = 'taken'</script>\"'&" + "a" * 200
 SVG = "{http://www.w3.org/2000/svg}"
@@ -56,6 +57,19 @@ def test_no_two_labels_of_slopes_overlap(name, width):
     assert min(b - a for a, b in pairwise(places)) >= 16
     assert places[0] > 20
     assert places[-1] <= float(drawn.get("height"))
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_no_dashed_line_runs_through_a_title(width):
+    for svg in (labels_figure(TOUR.labels, width), costs_figure(TOUR.costs, width)):
+        drawn = ET.fromstring(svg)
+        texts = [each for each in drawn.iter(f"{SVG}text") if "halo" in each.get("class")]
+        titles = [each for each in texts if each.get("x") == f"{PAD:.1f}"]
+        lines = [each for each in drawn.iter(f"{SVG}line") if each.get("class") == "chance"]
+        assert len(titles) >= 2
+        assert len(lines) > len(titles)  # one beside each title, and one above all
+        for place in (float(title.get("y")) for title in titles):
+            assert not any(float(each.get("y1")) < place + 3 and float(each.get("y2")) > place - 11 for each in lines)
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])

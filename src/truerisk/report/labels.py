@@ -1,4 +1,4 @@
-"""Labels beside a bar, each joined to its mark by a vertical leader line, placed so that nothing overlaps."""
+"""Labels that are joined to their marks by leader lines, placed so that nothing overlaps: beside a bar, in a column."""
 
 from __future__ import annotations
 
@@ -78,6 +78,28 @@ def place(labels: Sequence[Label], start: float, end: float) -> list[Placed]:
         if found:
             return min(found, key=lambda places: (max((p.row for p in places), default=0), sum(p.cost for p in places)))
     raise ValueError("the picture is too narrow for its labels")
+
+
+def apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places as near as possible to the wanted ones (in rising order) that keep ``gap`` between neighbors.
+
+    >>> apart([10.0, 10.0, 50.0], 20, 0, 100)
+    [0.0, 20.0, 50.0]
+    """
+    groups: list[list[float]] = []  # of neighbors that touch: [sum of wanted starts, how many]
+    for index, value in enumerate(wanted):
+        groups.append([value - index * gap, 1])
+        while len(groups) > 1 and groups[-2][0] / groups[-2][1] >= groups[-1][0] / groups[-1][1]:
+            total, number = groups.pop()
+            groups[-1] = [groups[-1][0] + total, groups[-1][1] + number]
+    starts = [total / number for total, number in groups for _ in range(int(number))]
+    most = high - gap * (len(wanted) - 1)
+    return [min(max(start, low), max(low, most)) + index * gap for index, start in enumerate(starts)]
+
+
+def text_width(text: str, size: float) -> float:
+    """An upper end of the width of a text in regular letters, in pixels."""
+    return size * REGULAR * _em(text)
 
 
 def _in_order(labels: Sequence[Label], length: int, start: float, end: float) -> list[Placed] | None:

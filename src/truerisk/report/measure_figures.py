@@ -20,7 +20,8 @@ WRONG, RIGHT = PARTS[3], PARTS[0]
 VACUOUS, USEFUL = PARTS[3], PARTS[2]
 BINS = 30
 PANEL_HEIGHT = 170
-ROW, BAR, TEXT = 44, 14, 17  # pixels of a bound: all of it, its bar, its name above the bar
+ROW, BAR, TEXT = 48, 14, 20  # pixels of a bound: all of it, its bar, its name above the bar
+SPILL = 3  # pixels: lines of the axis reach this far above and below a bar
 LAYER_ROW, NAME_WIDTH, DIGIT_WIDTH = 20, 120, 66
 GAP = 26
 SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
@@ -41,7 +42,7 @@ def _histogram(alt: Any, title: str, margins: np.ndarray, width: int) -> Any:
     power = math.floor(math.log10(step)) if step > 0 else 0
     style = "~g" if -4 <= power <= 3 else ".1~e"
     label = f"datum.value ? format(datum.value, '{style}') : '0'"
-    axis = alt.Axis(title=None, tickCount=max(3, width // 60), ticks=False, labelExpr=label)
+    axis = alt.Axis(title=None, tickCount=max(3, width // 60), ticks=False, labelExpr=label, labelPadding=9)
     shares = alt.Axis(title=None, tickCount=4, ticks=False, labelExpr="format(100 * datum.value, '~g') + '%'")
     marks = alt.Chart(alt.Data(values=rows)).mark_rect(stroke=None)
     marks = marks.encode(
@@ -55,7 +56,10 @@ def _histogram(alt: Any, title: str, margins: np.ndarray, width: int) -> Any:
 
 
 def bounds_figure(bounds: Sequence[Bound], width: int) -> str:
-    """Bars on a logarithmic axis from 1, above which a bound says nothing, to each bound."""
+    """Bars on a logarithmic axis from 1, above which a bound says nothing, to each bound.
+
+    Lines of the axis pass behind the bars only, so that none runs through a name or a number.
+    """
     alt = _altair()
     rows = [_bound_row(bound, place) for place, bound in enumerate(bounds)]
     low, high = min(-1.0, *(row["at"] for row in rows)), max(1.0, *(row["at"] for row in rows))
@@ -63,7 +67,8 @@ def bounds_figure(bounds: Sequence[Bound], width: int) -> str:
     height = ROW * len(rows)
     ticks = _powers(low, high, max(3, width // 90))
     labels = ", ".join(f"'{power}': '{_power(power)}'" for power in ticks)
-    axis = alt.Axis(title="bound on the true risk", values=ticks, ticks=False, labelExpr=f"({{{labels}}})[datum.value]")
+    expression = f"({{{labels}}})[datum.value]"
+    axis = alt.Axis(title="bound on the true risk", values=ticks, ticks=False, grid=False, labelExpr=expression)
     across, down = alt.Scale(domain=[low, high], nice=False), alt.Scale(domain=[height, 0], nice=False)
     x, y = alt.X("one:Q", scale=across, axis=axis), alt.Y("top:Q", scale=down, axis=None)
     data = alt.Chart(alt.Data(values=rows))
@@ -73,8 +78,16 @@ def bounds_figure(bounds: Sequence[Bound], width: int) -> str:
     values = value.encode(x=alt.X("beside:Q", scale=across), y=middle, text="value:N")
     name = data.mark_text(fontSize=14, fontWeight=600, color=INK, align="left", baseline="top", limit=width)
     names = name.encode(x=alt.value(0), y=alt.Y("name_at:Q", scale=down, axis=None), text="name:N")
-    one = alt.Chart(alt.Data(values=[{"one": 0}])).mark_rule(strokeWidth=2, color=INK).encode(x=x)
-    return _svg(alt.layer(bars, one, values, names).properties(width=width, height=height))
+    lines = [
+        {"one": tick, "top": row["top"] - SPILL, "bottom": row["bottom"] + SPILL}
+        for row in rows
+        for tick in ticks
+        if not 0 < (tick - row["beside"]) / (high - low) * width < DIGIT_WIDTH  # nor through a number
+    ]
+    behind = alt.Chart(alt.Data(values=[line for line in lines if line["one"]])).mark_rule(color=INK, opacity=0.35)
+    front = alt.Chart(alt.Data(values=[line for line in lines if not line["one"]])).mark_rule(color=INK, strokeWidth=2)
+    grid, one = (rules.encode(x=x, y=y, y2="bottom:Q") for rules in (behind, front))
+    return _svg(alt.layer(grid, bars, one, values, names).properties(width=width, height=height))
 
 
 def _bound_row(bound: Bound, place: int) -> dict[str, Any]:

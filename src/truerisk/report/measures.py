@@ -56,10 +56,11 @@ def render_measures(
 def _headline(found: Measures, audit: Audit | None) -> str:
     if audit is not None:
         return f"{len(audit.fooled)} of {len(audit.moves)} numbers changed while the network stayed the same function."
-    moving = sum(not MEASURES[name].invariant for name in found.values)
     if not found.values:
         return _count(len(found.bounds), "bound") + " on the true risk of one network."
-    return f"{_count(len(found.values), 'measure')} of one network. A mere rescaling of its weights changes {moving}."
+    invariant = sum(MEASURES[name].invariant for name in found.values)
+    measures = _count(len(found.values), "measure")
+    return f"{measures} of one network; rescaling leaves {invariant} unchanged by definition."
 
 
 def _count(number: int, what: str) -> str:
@@ -85,11 +86,12 @@ def _row(entry: Measure, found: Measures, audit: Audit | None) -> dict[str, Any]
 
 
 def _rescaling(name: str, invariant: bool, audit: Audit | None) -> dict[str, Any]:
-    """What a rescaling does to it: as measured by the audit, or as declared."""
+    """What a rescaling does to it: as measured by the audit, or what its definition implies."""
     if audit is None or name not in audit.moves:
-        return {"stays": invariant, "rescaling": "stays" if invariant else "may move"}
+        return {"stays": invariant, "rescaling": "invariant" if invariant else "may change"}
     moved = audit.moves[name]
-    return {"stays": not moved.fooled, "rescaling": moved.verdict.removeprefix("fooled: ") if moved.fooled else "stays"}
+    told = moved.verdict.removeprefix("fooled: ") if moved.fooled else "unchanged"
+    return {"stays": not moved.fooled, "rescaling": told}
 
 
 def _bounds(found: Measures, audit: Audit | None) -> dict[str, Any] | None:

@@ -15,11 +15,13 @@ from truerisk.pacbayes import Chain
 from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, FLOOR, INK, PARTS
+from truerisk.report.labels import apart, text_width
 from truerisk.words import at_most, nats, seen
 
 HEIGHT, LOW_HEIGHT = 320, 96  # pixels: of the KL, of the change of the outputs
 LINE_COLOURS = (PARTS[0], PARTS[2])  # of the walks, in the order in which they come
-LABEL_HEIGHT = 16
+LABEL_SIZE, LABEL_HEIGHT = 13, 18
+LEADER = 22  # pixels from the end of a horizontal line to its label
 LIFTED = "lifted"
 EDGE = 0.06  # of the KL's axis: room below the smallest number
 BEYOND = 0.45  # and above the original: how much of a steep walk is shown
@@ -137,7 +139,11 @@ def _saved(chain: Chain, kl: float) -> str:
 
 
 def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:
-    """An SVG element ``width`` pixels wide: the KL along the walks, and below it the change of the outputs."""
+    """An SVG element: the KL along the walks, and below it the change of the outputs.
+
+    Panels and labels are ``width`` pixels wide. Labels stand beside the panels; narrow figures leave the numbers to the
+    table of the page.
+    """
     alt = extra("altair")
     extra("vl_convert")
     lines = list(dict.fromkeys(step.line for step in steps))
@@ -149,31 +155,45 @@ def orbit_figure(steps: Sequence[Step], chain: Chain, width: int) -> str:
     above = alt.X("at:Q", scale=scale, axis=alt.Axis(title=None, labels=False, **places))
     title = "steps from the optimum (\u22121: as trained)"
     below = alt.X("at:Q", scale=scale, axis=alt.Axis(title=title, **places))
-    upper = _kl_panel(alt, walked, above, steps, chain, width).properties(width=width, height=HEIGHT)
-    lower = _change_panel(alt, walked, below, steps).properties(width=width, height=LOW_HEIGHT)
+    levels = _levels(chain, *_kl_range(steps, chain), numbers=width > NARROW)
+    inner = _inner(levels, width)
+    upper = _kl_panel(alt, walked, above, steps, chain, levels, width).properties(width=inner, height=HEIGHT)
+    lower = _change_panel(alt, walked, below, steps).properties(width=inner, height=LOW_HEIGHT)
     chart = alt.vconcat(upper, lower, spacing=18).properties(
-        background="transparent", padding={"left": 2, "right": 14, "top": 2, "bottom": 2}
+        background="transparent", padding={"left": 12, "right": 4, "top": 2, "bottom": 2}
     )
     svg = io.StringIO()
     chart.configure(aria=False, axis=AXES, view={"stroke": None}).save(svg, format="svg")
     return svg.getvalue()
 
 
-def _kl_panel(alt: Any, walked: Any, at: Any, steps: Sequence[Step], chain: Chain, width: int) -> Any:
-    low, high = _kl_range(steps, chain)
-    y = alt.Scale(domain=[low, high], nice=False, zero=False)
+def _kl_panel(
+    alt: Any, walked: Any, at: Any, steps: Sequence[Step], chain: Chain, rows: Sequence[dict[str, Any]], full: int
+) -> Any:
+    width = _inner(rows, full)
+    y = alt.Scale(domain=list(_kl_range(steps, chain)), nice=False, zero=False)
     kl = alt.Y("kl:Q", scale=y, axis=alt.Axis(title=None, tickCount=5, format=",~r", ticks=False))
     walks = walked.mark_line(clip=True, strokeWidth=2.5, interpolate="monotone").encode(x=at, y=kl, detail="line:N")
-    levels = alt.Chart(alt.Data(values=_levels(chain, low, high)))
+    levels = alt.Chart(alt.Data(values=rows))
     colour = alt.Color("colour:N", scale=None)
     rules = levels.mark_rule(strokeWidth=1.5, strokeDash=[5, 4]).encode(y=kl, color=colour)
-    names = levels.mark_text(fontSize=13, color=INK, align="right", baseline="bottom", dy=-1).encode(
-        x=alt.value(width), y=alt.Y("label_at:Q", scale=y), text="label:N"
+    leaders = levels.mark_rule(strokeWidth=1.5).encode(
+        x=alt.value(width + 2), x2=alt.value(width + LEADER - 4), y=kl, y2="label_at:Q", color=colour
+    )
+    names = levels.mark_text(fontSize=LABEL_SIZE, color=INK, align="left", baseline="middle").encode(
+        x=alt.value(width + LEADER), y=alt.Y("label_at:Q", scale=y), text="label:N"
     )
     marks = [{"at": -1.0, "kl": chain.original}, {"at": 0.0, "kl": chain.rescaled}]
     points = alt.Chart(alt.Data(values=marks)).mark_point(filled=True, size=80, color=INK, opacity=1, clip=True)
     title = _title(alt, "KL(posterior, prior) in nats")
-    return alt.layer(rules, walks, points.encode(x=at, y=kl), names).properties(title=title)
+    room = alt.Chart(alt.Data(values=[{}])).mark_rule(opacity=0)  # the browser's letters may be wider than ours
+    room = room.encode(x=alt.value(0), x2=alt.value(full), y=alt.value(0))
+    return alt.layer(rules, walks, points.encode(x=at, y=kl), leaders, names, room).properties(title=title)
+
+
+def _inner(levels: Sequence[dict[str, Any]], width: int) -> float:
+    """The width of the panels, beside which the labels stand."""
+    return width - LEADER - max(text_width(level["label"], LABEL_SIZE) for level in levels)
 
 
 def _change_panel(alt: Any, walked: Any, at: Any, steps: Sequence[Step]) -> Any:
@@ -214,12 +234,17 @@ def _named(chain: Chain) -> list[tuple[str, float, str]]:
     ]
 
 
-def _levels(chain: Chain, low: float, high: float) -> list[dict[str, Any]]:
-    """The horizontal lines from the lowest up, with labels above them that do not run into one another."""
-    rows, free = [], -math.inf
-    apart = LABEL_HEIGHT * (high - low) / HEIGHT
-    for name, value, colour in sorted(_named(chain), key=lambda level: level[1]):
-        free = max(value, free)
-        rows.append({"kl": value, "colour": colour, "label": f"{name} {_nats(name, value)}", "label_at": free})
-        free += apart
-    return rows
+def _levels(chain: Chain, low: float, high: float, numbers: bool = True) -> list[dict[str, Any]]:
+    """The horizontal lines from the highest down, with places for their labels that keep apart."""
+    levels = sorted(_named(chain), key=lambda level: -level[1])
+    unit = (high - low) / HEIGHT  # of the KL, for a pixel
+    places = apart([(high - value) / unit for _, value, _ in levels], LABEL_HEIGHT, 0, HEIGHT)
+    return [
+        {
+            "kl": value,
+            "colour": colour,
+            "label": f"{name} {_nats(name, value)}" if numbers else name,
+            "label_at": high - place * unit,
+        }
+        for (name, value, colour), place in zip(levels, places, strict=True)
+    ]

@@ -13,9 +13,13 @@ INDEX = "index.html"
 
 
 def publish(result: Result, store: Store) -> str:
-    """Write the page and the summary of a result; return where the page is."""
+    """Write the page and the summary of a result; return where the page is.
+
+    The page links to the index, which `publish_index` writes.
+    """
     stem = f"{result.experiment.name}/{result.scale}"
-    where = store.write(f"{stem}.html", render_lab(result).encode())
+    index = "../" * stem.count("/") + INDEX
+    where = store.write(f"{stem}.html", render_lab(result, index).encode())
     store.write(f"{stem}.json", json.dumps(result.summary(), indent=1).encode())
     return where
 

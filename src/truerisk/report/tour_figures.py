@@ -7,9 +7,9 @@ width; labels that would meet are moved apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from html import escape
 
+from truerisk.report.labels import apart
 from truerisk.tours.costs import Costs
 from truerisk.tours.costs_words import bound_text
 from truerisk.tours.labels import Labels, Network
@@ -39,7 +39,9 @@ def labels_figure(found: Labels, width: int) -> str:
     for i, (title, network, color, chance) in enumerate(rows):
         y = top + i * row
         first = i == 0
-        parts.append(_line(x(chance), y - (10 if first else 0), x(chance), y + row, "chance"))
+        if first:
+            parts.append(_line(x(chance), y - 10, x(chance), y, "chance"))
+        parts.append(_line(x(chance), y + 22, x(chance), y + row, "chance"))  # not through the title
         if first or not same:
             word = "guessing" if found.chance == chance else "always the most common class"
             end = "end" if chance > 0.5 else ""
@@ -142,7 +144,7 @@ def costs_figure(costs: Costs, width: int) -> str:
     if baseline is not None:
         at = x(baseline)
         parts += [
-            _line(at, top - 14, at, bottom, "chance"),
+            _line(at, top - 18, at, top - 2, "chance"),
             _text(at, 16, f"hold-out baseline: {upper(baseline)}", "soft", "" if baseline < 0.5 else "end"),
         ]
     for i, each in enumerate(ranked):
@@ -152,29 +154,15 @@ def costs_figure(costs: Costs, width: int) -> str:
         parts += [
             _text(left, y + 14, f"{each.title}{' (default)' if each.name == costs.default else ''}", "halo"),
             f'<rect {fill} x="{left}" y="{y + 21}" width="{size:.1f}" height="18" rx="2"/>',
-            _text(end + 8, y + 35, value, "strong")
+            ""
+            if baseline is None
+            else _line(x(baseline), y + 17, x(baseline), y + 45, "chance"),  # not through the title
+            _text(end + 8, y + 35, value, "strong halo")
             if end + 8 + LETTER * len(value) < right
             else _text(end - 8, y + 35, value, "strong halo", "end"),
         ]
     title = "certified error at most" + (": shorter is better" if width < PHONE else " (a shorter bar is better)")
     return _svg(width, bottom + 50, [*parts, _text(width / 2, bottom + 40, title, "soft", "middle")])
-
-
-def apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places as near as possible to the wanted ones (in rising order) that keep ``gap`` between neighbors.
-
-    >>> apart([10.0, 10.0, 50.0], 20, 0, 100)
-    [0.0, 20.0, 50.0]
-    """
-    groups: list[list[float]] = []  # of neighbors that touch: [sum of wanted starts, how many]
-    for index, value in enumerate(wanted):
-        groups.append([value - index * gap, 1])
-        while len(groups) > 1 and groups[-2][0] / groups[-2][1] >= groups[-1][0] / groups[-1][1]:
-            total, number = groups.pop()
-            groups[-1] = [groups[-1][0] + total, groups[-1][1] + number]
-    starts = [total / number for total, number in groups for _ in range(int(number))]
-    most = high - gap * (len(wanted) - 1)
-    return [min(max(start, low), max(low, most)) + index * gap for index, start in enumerate(starts)]
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, INK
 from truerisk.report.lab.layers import HIDDEN, PAPER, Json, Panel, layers
 from truerisk.report.lab.rows import FACET, SERIES, Drawable, Y, words
+from truerisk.report.lab.rules import Placed, place_rules
 from truerisk.report.lab.scales import LETTER, in_lines, wrapped, x_encoding, y_domain, y_encoding
 
 WIDTHS = (280, 350, 480, 640, 820, 1040)  # pixels; the page takes the widest that fits
@@ -92,10 +93,15 @@ def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, ink: str, 
     else:
         height = min(max(0.45 * width, 240), 430)
     panel = Panel(figure, drawn, {}, {}, round(across), round(height), {}, font, ink, paper)
+    rules: list[Placed] = []
+    ends = (0.0, 1.0) if Y in drawn.orders else y_domain(figure, drawn)
+    if figure.rules and Y not in drawn.orders:
+        rules, ends = place_rules(figure, drawn, (panel.width, panel.height), font, ends)
     return replace(
         panel,
         x=x_encoding(figure, drawn, across, font),
-        y=y_encoding(figure, drawn, height),
+        y=y_encoding(figure, drawn, height, ends),
+        rules=rules,
         legend=_legend(panel, width),
     )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from truerisk.lab.figure import Figure
 from truerisk.report.lab.palette import ON_LIGHT, SAME_DASH, SOLID, colours, dashes, shapes
 from truerisk.report.lab.rows import FACET, HIGH, LOW, SERIES, Drawable, X, Y
+from truerisk.report.lab.rules import Placed
 
 PAPER = "#fdfdfb"  # behind labels that stand on lines; the style sheet replaces it on dark paper
 ON_CELL = ("#fefefe", "#101010")  # text on the dark and on the light squares of a heat map
@@ -37,6 +38,7 @@ class Panel:
     font: int
     ink: str
     paper: str
+    rules: Sequence[Placed] = ()
 
     @property
     def place(self) -> Json:
@@ -79,10 +81,9 @@ def layers(panel: Panel) -> list[Json]:
         main["params"] = [{"name": CHOSEN, "select": click, "bind": "legend"}]
     marks = [main, *interval] if figure.mark == "bar" else [*interval, main]
     marks += [_points(panel)] if figure.mark == "line" else []
-    levels = _levels(panel)
-    rules = _rule_lines(panel, levels)
+    rules = _rule_lines(panel)
     marks = [*marks, *rules] if figure.mark == "bar" else [*rules, *marks]  # bars would hide them
-    return [*marks, *_rule_labels(panel, levels)]
+    return [*marks, *_rule_labels(panel)]
 
 
 def _line(panel: Panel) -> Json:
@@ -137,42 +138,29 @@ def _interval(panel: Panel) -> Json:
     }
 
 
-def _levels(panel: Panel) -> list[Json]:
-    """The rules from the lowest up, with labels above them that do not run into one another."""
-    figure, rows = panel.figure, []
-    if not figure.rules:
-        return []
-    low, high = (math.log(end) if figure.y.log else end for end in panel.y["scale"]["domain"])
-    step, free = (panel.font + 3) / panel.height * (high - low), -math.inf
-    for rule in sorted(figure.rules, key=lambda rule: rule.value):
-        if figure.y.log and rule.value <= 0:
-            continue
-        free = max(math.log(rule.value) if figure.y.log else rule.value, free)
-        rows.append({"value": rule.value, "label": rule.label, "at": math.exp(free) if figure.y.log else free})
-        free += step
-    return rows
-
-
-def _rule_lines(panel: Panel, levels: list[Json]) -> list[Json]:
+def _rule_lines(panel: Panel) -> list[Json]:
     mark = {"type": "rule", "strokeDash": [6, 5], "strokeWidth": 1.75, "color": panel.ink, "tooltip": None}
+    data = {"values": [{"value": placed.rule.value} for placed in panel.rules]}
     y = {**panel.y, "field": "value"}
-    return [{"data": {"values": levels}, "mark": mark, "encoding": {"y": y}}] if levels else []
+    return [{"data": data, "mark": mark, "encoding": {"y": y}}] if panel.rules else []
 
 
-def _rule_labels(panel: Panel, levels: list[Json]) -> list[Json]:
-    """Labels at the right end, twice: first as wide strokes in the colour of the paper, then as text."""
-    if not levels:
-        return []
-    mark = {"type": "text", "align": "right", "baseline": "bottom", "dy": -2, "fontSize": panel.font,
-            "limit": panel.width, "tooltip": None}  # fmt: skip
+def _rule_labels(panel: Panel) -> list[Json]:
+    """The labels of rules, twice: first as wide strokes in the colour of the paper, then as text."""
     halo = {"color": panel.paper, "stroke": panel.paper, "strokeWidth": 5, "strokeJoin": "round"}
-    encoding = {
-        "x": {"value": "width"},
-        "y": {**panel.y, "field": "at"},
-        "text": {"field": "label", "type": "nominal"},
-    }
-    data = {"values": levels}
-    return [{"data": data, "mark": {**mark, **style}, "encoding": encoding} for style in (halo, {"color": panel.ink})]
+    found: list[Json] = []
+    for align, x in (("left", 0), ("center", panel.width / 2), ("right", "width")):
+        rows = [{"label": placed.rule.label, "at": placed.at} for placed in panel.rules if placed.align == align]
+        mark = {"type": "text", "align": align, "baseline": "bottom", "fontSize": panel.font,
+                "limit": panel.width, "tooltip": None}  # fmt: skip
+        encoding = {
+            "x": {"value": x},
+            "y": {**panel.y, "field": "at"},
+            "text": {"field": "label", "type": "nominal"},
+        }
+        styles = (halo, {"color": panel.ink}) if rows else ()
+        found += [{"data": {"values": rows}, "mark": {**mark, **style}, "encoding": encoding} for style in styles]
+    return found
 
 
 def _heat(panel: Panel) -> list[Json]:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
@@ -30,14 +31,17 @@ SIGNS = {
 PALETTE = tuple(zip(ON_LIGHT, ON_DARK, strict=True))
 
 
-def write_lab(result: Result, path: str | Path) -> Path:
-    """Write the page of an experiment's result to ``path``: one file that needs nothing else."""
+def write_lab(result: Result, path: str | Path, index: str = "") -> Path:
+    """Write the page of an experiment's result to ``path``: one file that needs nothing else.
+
+    ``index``: a relative link to the page over all experiments, if there is one.
+    """
     path = Path(path)
-    write_atomically(path, render_lab(result).encode())
+    write_atomically(path, render_lab(result, index).encode())
     return path
 
 
-def render_lab(result: Result) -> str:
+def render_lab(result: Result, index: str = "") -> str:
     """The page as HTML. All text is escaped; figures are drawn by JavaScript that the page carries."""
     environment = templates()
     environment.filters["setting"] = one_line
@@ -45,6 +49,7 @@ def render_lab(result: Result) -> str:
     exhibits, live = _exhibits(result, drawn)
     page: str = environment.get_template("lab.html.j2").render(
         result=result,
+        index=quote(index),
         experiment=result.experiment,
         counts=(counts := result.summary()),
         headline=headline(counts),

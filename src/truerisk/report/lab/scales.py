@@ -15,6 +15,7 @@ from truerisk.report.lab.rows import HIGH, LOW, Drawable, X, Y
 LETTER = 0.56  # mean width of a letter, relative to the size of the type
 TICK_ROOM = 48  # pixels for the label of a tick on a logarithmic axis
 MOST_LINES = 4
+EDGE = 14  # pixels between the first or last point and the end of a continuous x axis
 ROOM = 0.05  # of the y axis, above and below what is drawn
 
 _NUMBER = (
@@ -35,10 +36,10 @@ def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int) -> dict
             "axis": {"title": title, "grid": False, **_side_by_side(drawn.orders[X], width, font)},
             "scale": {"paddingInner": 0.28, "paddingOuter": 0.14} if figure.mark == "bar" else {},
         }
-    scale: dict[str, Any] = {"nice": False, "zero": figure.x.zero, "padding": 14}
+    scale: dict[str, Any] = {"nice": False, "zero": figure.x.zero, "padding": EDGE}
     numbers = drawn.numbers(X)
     if figure.x.log:
-        scale = {"type": "log", "nice": False, "padding": 14}
+        scale = {"type": "log", "nice": False, "padding": EDGE}
     return {
         "field": X,
         "type": "quantitative",
@@ -47,16 +48,15 @@ def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int) -> dict
     }
 
 
-def y_encoding(figure: Figure, drawn: Drawable, height: float) -> dict[str, Any]:
+def y_encoding(figure: Figure, drawn: Drawable, height: float, ends: tuple[float, float]) -> dict[str, Any]:
     """The y channel of all layers. Its title stands above the figure, where it can be read without a turn."""
     if Y in drawn.orders:
         order = drawn.orders[Y] if figure.y.ordinal else drawn.orders[Y][::-1]  # numbers rise upwards
         return {"field": Y, "type": "ordinal", "sort": order, "axis": {"title": None, "grid": False, "labelLimit": 220}}
-    low, high = y_domain(figure, drawn)
-    scale: dict[str, Any] = {"domain": [low, high], "nice": False, "zero": False}
+    scale: dict[str, Any] = {"domain": list(ends), "nice": False, "zero": False}
     if figure.y.log:
-        scale = {"type": "log", "domain": [low, high], "nice": False}
-    axis = _ticks(figure.y, [low, high], 2 * height)
+        scale = {"type": "log", "domain": list(ends), "nice": False}
+    axis = _ticks(figure.y, ends, 2 * height)
     return {"field": Y, "type": "quantitative", "scale": scale, "axis": {"title": None, **axis}}
 
 
