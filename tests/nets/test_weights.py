@@ -162,3 +162,121 @@ def test_weights_that_do_not_fit(tmp_path, change):
     torch.save(dict(weights), tmp_path / "w.pt")
     with pytest.raises(TrueriskError, match=r"0\.weight|more"):
         load_weights(net(), tmp_path / "w.pt")
+
+
+# ---- wrappings of checkpoints ----------------------------------------------------------------------------------
+
+
+class Wrapped(nn.Module):
+    """A network in which only one part has parameters: what is around it has buffers at most."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([0.5, 0.4, 0.3]))
+        self.inner = net()
+
+    def forward(self, x):
+        return self.inner(x - self.mean)
+
+
+def lightning(trained, prefix="model."):
+    """What a Trainer of Lightning writes, by hand."""
+    return {
+        "epoch": 3,
+        "global_step": 120,
+        "pytorch-lightning_version": "2.5.0",
+        "state_dict": {f"{prefix}{name}": value for name, value in trained.state_dict().items()},
+        "optimizer_states": [{"state": {0: {"step": torch.tensor(3.0)}}, "param_groups": [{"lr": 0.1}]}],
+        "lr_schedulers": [],
+        "callbacks": {},
+        "hparams_name": "kwargs",
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrap", "said"),
+    [
+        (lambda t: {f"module.{k}": v for k, v in t.items()}, "'module.' of the names was removed"),
+        (lambda t: {f"_orig_mod.{k}": v for k, v in t.items()}, "'_orig_mod.'"),
+        (lambda t: {f"_orig_mod.module.{k}": v for k, v in t.items()}, "'_orig_mod.module.'"),
+        (lambda t: {"model": dict(t), "optimizer": {"lr": 0.1}, "epoch": 7}, "its entry 'model' is used"),
+        (lambda t: {"model_state_dict": dict(t), "loss": 0.3}, "its entry 'model_state_dict'"),
+        (lambda t: {"state_dict": {f"net.{k}": v for k, v in t.items()}}, "'net.'"),
+        (lambda t: {"model": {"state_dict": dict(t)}}, "its entry 'model.state_dict'"),
+    ],
+)
+def test_wrappings_are_undone_and_said(tmp_path, capsys, monkeypatch, wrap, said):
+    monkeypatch.setattr("truerisk.progress._enabled", True)
+    trained, module = net(), net()
+    torch.save(wrap(trained.state_dict()), tmp_path / "w.pt")
+    load_weights(module, tmp_path / "w.pt")
+    assert same(module.state_dict(), trained.state_dict())
+    assert said in capsys.readouterr().err
+
+
+def test_a_lightning_checkpoint(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("truerisk.progress._enabled", True)
+    trained, module = net(), net()
+    content = lightning(trained)
+    content["state_dict"]["criterion.weight"] = torch.ones(2)  # of the loss: no part of the network
+    torch.save(content, tmp_path / "last.ckpt")
+    load_weights(module, tmp_path / "last.ckpt")
+    assert same(module.state_dict(), trained.state_dict())
+    said = capsys.readouterr().err
+    assert "its entry 'state_dict' is used" in said
+    assert "the prefix 'model.' of the names was removed, and 1 entries outside of it were left out" in said
+
+
+def test_a_plain_file_says_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("truerisk.progress._enabled", True)
+    torch.save(net().state_dict(), tmp_path / "w.pt")
+    load_weights(net(), tmp_path / "w.pt")
+    assert capsys.readouterr().err == ""
+
+
+def test_weights_of_the_only_part_with_parameters(tmp_path):
+    trained, module = net(), Wrapped()
+    torch.save(trained.state_dict(), tmp_path / "w.pt")
+    load_weights(module, tmp_path / "w.pt")
+    assert same(module.inner.state_dict(), trained.state_dict())
+    assert module.mean.tolist() == Wrapped().mean.tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: {f"module.{k}": v for k, v in t.items() if k != "0.bias"},  # one is missing
+        lambda t: {f"module.{k}": v[:1] for k, v in t.items()},  # another shape
+        lambda t: {f"module.{k}" if k != "0.bias" else f"other.{k}": v for k, v in t.items()},  # two prefixes
+        lambda t: {**t, "extra": torch.zeros(1)},
+    ],
+)
+def test_nothing_is_loaded_in_part(change):
+    trained, module = net(), net()
+    before = {k: v.clone() for k, v in module.state_dict().items()}
+    with pytest.raises(TrueriskError, match="do not fit the model"):
+        load_weights(module, change(trained.state_dict()))
+    assert same(
+        {k: v for k, v in module.state_dict().items() if "weight" in k}, {k: before[k] for k in before if "weight" in k}
+    )
+
+
+def test_two_parts_of_one_shape_are_not_guessed():
+    """The checkpoint fits either half: neither is all of the network."""
+    both = nn.ModuleDict({"left": net(), "right": net()})
+    with pytest.raises(TrueriskError, match="do not fit the model"):
+        load_weights(both, net().state_dict())
+
+
+def test_other_content_is_named(tmp_path):
+    torch.save({"epoch": 3, "lr": 0.1}, tmp_path / "a.pt")
+    with pytest.raises(TrueriskError, match="a dictionary with epoch, lr, not a state dict"):
+        read_weights(tmp_path / "a.pt")
+    torch.save([torch.zeros(2)], tmp_path / "b.pt")
+    with pytest.raises(TrueriskError, match="holds a list, not a state dict"):
+        read_weights(tmp_path / "b.pt")
+    torch.save(net(), tmp_path / "whole.pt")
+    with pytest.raises(
+        TrueriskError, match=r"torch\.nn\.modules\.container\.Sequential, and loading Python objects runs"
+    ):
+        read_weights(tmp_path / "whole.pt")

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
+from truerisk.nets import cost
 from truerisk.pacbayes import DrawPlan, Gaussian, draw_predictions, gibbs_risk, plan_draws
 from truerisk.pacbayes import monte_carlo as mc
 
@@ -327,3 +328,61 @@ def test_precision_follows_the_network():
     plan = mc.replace(plan_draws(single, X), passes=1)
     assert plan.precision == "float32"
     gibbs_risk(single, X, y, 0, plan)
+
+
+# ---- what draws cost -------------------------------------------------------------------------------------------
+
+
+def convolutions():
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 64, 3))
+
+
+def test_a_kernel_counts_at_each_of_its_positions():
+    X = np.zeros((5, 1, 8, 8), np.float32)
+    assert cost.products(convolutions(), X) == 64 * 4 * 9 + 3 * 4 * 64
+    assert cost.products(nn.Linear(7, 3), np.zeros((5, 7), np.float32)) == 21
+    assert cost.products(nn.Linear(7, 3), np.zeros((5, 8), np.float32)) == 0  # it does not run
+    assert cost.steps(convolutions()) == 4
+
+
+def test_passes_follow_from_multiplications_not_from_weights(monkeypatch):
+    """A convolution of few weights is not a cheap one."""
+    q = Gaussian.around(convolutions(), 0.1)
+    X = np.random.default_rng(0).standard_normal((30, 1, 8, 8)).astype(np.float32)
+    each = cost.products(q.module, X)
+    assert each > 3 * q.size
+    monkeypatch.setattr(mc, "PRODUCTS", 7 * 30 * each)
+    assert plan_draws(q, X).passes == 7
+    monkeypatch.setattr(mc, "PRODUCTS", 1)
+    assert plan_draws(q, X).passes == 1  # never less: each example needs an answer
+
+
+def test_deep_networks_get_fewer_whole_draws(monkeypatch):
+    q, X, _ = problem(build=tied)
+    assert not plan_draws(q, X).layered
+    monkeypatch.setattr(mc, "STEPS", 5 * cost.steps(q.module))
+    assert plan_draws(q, X).groups == 5
+
+
+@pytest.mark.parametrize(("draws", "passes"), [(1, 1), (30, 1), (31, 2), (3000, 100)])
+@pytest.mark.parametrize("build", [mlp, tied])
+def test_a_number_of_draws_is_a_number_of_passes(build, draws, passes):
+    q, X, _ = problem(build=build)
+    plan = plan_draws(q, X, draws)
+    assert plan.passes == passes
+    assert mc.replace(plan, passes=1) == mc.replace(plan_draws(q, X), passes=1)  # nothing else changes
+
+
+def test_a_plan_does_not_depend_on_labels_values_or_time(monkeypatch):
+    q, X, _ = problem()
+    monkeypatch.setattr(mc.time, "monotonic", lambda: 1 / 0)
+    assert plan_draws(q, X) == plan_draws(q, -3 * X[::-1].copy())
+
+
+def test_long_sampling_is_announced(monkeypatch, capsys):
+    monkeypatch.setattr("truerisk.progress._enabled", True)
+    monkeypatch.setattr(mc, "LONG", 0.0)
+    monkeypatch.setattr(mc, "CHUNK_ROWS", 10)
+    q, X, y = problem()
+    gibbs_risk(q, X, y, 0, plan_draws(q, X, 300))
+    assert "note: sampling 300 predictions takes about 0 s; --draws sets the number." in capsys.readouterr().err

@@ -54,7 +54,8 @@ def architecture(
     if spec is None or isinstance(spec, str):
         name = spec or default_name(input_shape, few_weights)
         refuse_files(name)
-        if ":" not in name or name.split(":")[0] in KINDS:
+        kind, _, rest = name.partition(":")
+        if kind in KINDS or not rest.strip("0123456789-"):  # widths, if anything, are after the colon
             return Architecture(name, BUILTIN, lambda seed: _seeded(builtin, seed, name, input_shape, classes))
         spec = import_reference(name)
     else:

@@ -7,6 +7,7 @@ LightningModule). What was unwrapped is said in a note.
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -56,10 +57,11 @@ def load_weights(module: nn.Module, weights: str | Path | Mapping[str, Tensor]) 
     if note:
         progress.note(f"{where}: {note}.")
     try:
-        place.load_state_dict(fitting)
+        copy.deepcopy(place).load_state_dict(fitting)  # torch loads what fits before it complains about the rest
     except RuntimeError as error:
         detail = " ".join(str(error).split())
         raise TrueriskError(f"the weights in {where} do not fit the model: {detail}") from error
+    place.load_state_dict(fitting)
 
 
 def _state_dict(content: Any, where: str) -> Weights:
