@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from truerisk.certificates.counts import RescaledKL
 from truerisk.certificates.ledger import Entry
 from truerisk.certificates.schema import dump
+from truerisk.errors import TrueriskError
 from truerisk.plan import DrawPlan
 
 if TYPE_CHECKING:
     from truerisk.certificates.settings import Settings
     from truerisk.data import Data
 
-FORMAT = 4
+FORMAT = 5
 WORDS = 3  # version of the wording. Sentences are for people: verify reads none that were worded by another version.
 LOSSES = ("zero-one",)  # what counts as wrong
 D = TypeVar("D")
@@ -90,11 +92,24 @@ class DataCard:
     input_shape: tuple[int, ...]
     counts: tuple[int, ...]  # of each class
     sha256: str
+    class_names: tuple[str, ...] = ()  # in the order of the labels; empty where classes have numbers only
+
+    def __post_init__(self) -> None:
+        names = self.class_names
+        if names and len(names) != self.classes:
+            raise TrueriskError(
+                f"the data has {len(names):,} class names for {self.classes:,} classes; give one name for each class."
+            )
+        if len(set(names)) != len(names):
+            raise TrueriskError("two classes of the data have the same name; give each class a name of its own.")
+        if any(unicodedata.category(letter) in ("Cc", "Cs") for name in names for letter in name):
+            raise TrueriskError("a class name of the data has characters that cannot be shown; rename this class.")
 
     @classmethod
     def of(cls, data: Data) -> DataCard:
         shape, counts = tuple(data.input_shape), tuple(data.counts.tolist())
-        return cls(data.name, data.source, len(data), data.classes, shape, counts, data.sha256)
+        names = tuple(data.class_names)
+        return cls(data.name, data.source, len(data), data.classes, shape, counts, data.sha256, names)
 
 
 @dataclass(frozen=True)
@@ -115,6 +130,7 @@ class Record:
     files: dict[str, str]  # name to sha256
     software: dict[str, str]
     version: str
+    made: str  # when: see ``certificates.made``
     fit: Fit | None = None
     words: int = WORDS
 
@@ -159,11 +175,12 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """All of ``certificate.json``."""
-        made = {
+        about = {
             "model": {"name": self.settings.model, "kind": self.settings.model_kind},
             "settings": self.settings.to_json(),
             "files": self.files,
             "software": self.software,
             "version": self.version,
+            "made": self.made,
         }
-        return {"format": FORMAT, **self.derived(), **made}
+        return {"format": FORMAT, **self.derived(), **about}
