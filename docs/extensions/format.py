@@ -92,8 +92,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "software": "``torch``, ``numpy``, ``machine``, and ``device`` if networks were not trained on the CPU. No "
         "verdict depends on this field.",
         "version": "Version of truerisk.",
-        "made": "When the certificate was made: UTC, to the second, such as ``2026-11-17T21:14:12Z``. ``verify`` refuses "
-        "other forms, and compares it with nothing. The variable ``SOURCE_DATE_EPOCH`` replaces the clock.",
+        "made": "When the certificate was made: UTC, to the second, such as ``2026-11-17T21:14:12Z``. ``verify`` "
+        "refuses other forms, and compares it with nothing. The variable ``SOURCE_DATE_EPOCH`` replaces the clock.",
     },
     "floor_detail": {
         "errors": "Errors of the tested network.",

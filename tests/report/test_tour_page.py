@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from tours.outcomes import OUTCOMES, TOUR
 
+from truerisk.certificates.given import Given
 from truerisk.report import write_tour
 from truerisk.report.tour import NARROW, WIDE, render_tour
 from truerisk.report.tour_figures import apart, costs_figure, labels_figure, twin_figure
@@ -24,7 +25,7 @@ INSIDE = (
 
 
 def hostile():
-    subject = replace(TOUR.subject, model=HOSTILE, data=HOSTILE, data_option=HOSTILE, model_option=HOSTILE)
+    subject = replace(TOUR.subject, model=HOSTILE, data=HOSTILE, given=Given(HOSTILE, HOSTILE))
     return replace(TOUR, subject=subject, refusal=HOSTILE, twin=None)
 
 

@@ -47,17 +47,15 @@ class Certificate:
         """One line: the claim, and what it is about."""
         lower, record = self.risk_lower, self.record
         least = "" if lower is None else f"{words.lower(lower)} <= "
-        claim = (
-            f"{least}true risk <= {words.bound(self.risk_bound)} with {words.confidence_percent(self.delta)} confidence"
-        )
+        sure = f"with {words.confidence_percent(self.delta)} confidence"
+        claim = f"{least}true risk <= {words.bound(self.risk_bound)} {sure}"
         about = f"{record.settings.method.name}, {record.data.name}, n = {record.n_certify}"
         return f"Certificate({claim}; {''.join(each if each.isprintable() else '?' for each in about)})"
 
     def _repr_html_(self) -> str:
         """The certificate in a notebook: its sentence and a picture."""
-        return str(
-            import_module("truerisk.report.notebook").html(self.record)
-        )  # pages know certificates, not the reverse
+        pages = import_module("truerisk.report.notebook")  # by its name: pages know certificates, not the reverse
+        return str(pages.html(self.record))
 
     @property
     def evidence(self) -> Evidence:
@@ -121,13 +119,16 @@ class Certificate:
         return self.record.sentence
 
     def rows(self) -> list[dict[str, Any]]:
-        """This certificate and the others that share its delta: a plain dictionary each, with the columns of ``table``."""
+        """The rows of ``table`` as plain dictionaries; None where there is no KL."""
         found = (each.to_json() for each in (self, *self.others))
         return [{column: row[column] for column in COLUMNS} for row in found]
 
     @property
     def table(self) -> pandas.DataFrame:
-        """method, predictor, risk_bound, empirical_risk, kl (NaN where there is none), floor: this certificate first."""
+        """method, predictor, risk_bound, empirical_risk, kl, floor: this certificate, then others that share its delta.
+
+        Where there is no KL it is NaN.
+        """
         import pandas
 
         return pandas.DataFrame(self.rows(), columns=list(COLUMNS)).astype({"kl": "float64"})

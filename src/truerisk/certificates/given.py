@@ -77,17 +77,22 @@ class Given:
         >>> Given(..., "net.py:build").verify("out")
         'truerisk.verify("out", data=..., model="net.py:build")'
         """
+        return " ".join(self.verify_words(folder, retrain=retrain))
+
+    def verify_words(self, folder: str, *, retrain: bool = False) -> list[str]:
+        """The words of the command, quoted; a call in Python is one."""
         if self.in_python:
             more = ", retrain=True" if retrain else ""
-            return f"truerisk.verify({_text(folder)}{self._arguments('data', 'model', 'data_dir')}{more})"
+            return [f"truerisk.verify({_text(folder)}{self._arguments('data', 'model', 'data_dir')}{more})"]
         words = ["truerisk", "verify", _place(folder), *self._options("data", "model", "data_dir")]
-        return spell([*words, *(["--retrain"] if retrain else [])])
+        return [quoted(word) for word in (*words, *(["--retrain"] if retrain else []))]
 
     def predict(self, folder: str) -> str:
         """The same for predictions; FILE has the inputs."""
         if isinstance(self.model, EllipsisType):
             return f"truerisk.Certificate.load({_text(folder)}{self._arguments('model')}).predictor(x)"
-        return spell(["truerisk", "predict", _place(folder), "--data", "FILE", *self._options("model")])
+        words = ("truerisk", "predict", _place(folder), "--data", "FILE", *self._options("model"))
+        return " ".join(map(quoted, words))
 
     def _options(self, *names: str) -> list[str]:
         given = [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
@@ -110,11 +115,6 @@ def commands(record: Record, folder: str | None = None, given: Given | None = No
         known.predict(place),
         general=folder is None or given is None,
     )
-
-
-def spell(words: list[str]) -> str:
-    """One line for a shell."""
-    return " ".join(map(quoted, words))
 
 
 def quoted(word: str) -> str:

@@ -71,8 +71,11 @@ def _write_report(certificate: Certificate, out: Path) -> Path | None:
 def verify(folder: Path, data: str | None, model: str | None, options: dict[str, Any], json: bool, quiet: bool) -> None:
     """Verify and print what was checked; a failure leaves as VerificationError."""
     from truerisk.certificates.checking.reading import read_record
+    from truerisk.certificates.settings import check_seed
 
     progress.enable(not quiet)
+    if options["seed"] is not None:
+        check_seed(options["seed"])
     try:
         read_record(folder)  # what the one file decides is told before torch is loaded
         from truerisk.certificates import verify as check

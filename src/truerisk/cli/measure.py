@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from truerisk import progress, words
 from truerisk.atomic import write_atomically
+from truerisk.certificates.folder import refuse_certificate
 from truerisk.errors import TrueriskError
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _check(options: Options) -> None:
         raise TrueriskError(f"the seed is {options.seed}, but must be a whole number that is not negative.")
     if options.out.exists() and not options.out.is_dir():
         raise TrueriskError(f"--out {options.out} is a file; give a folder.")
+    refuse_certificate(options.out, "give another --out")
     if options.init is not None and options.weights is None:
         raise TrueriskError("--init says where the training of --weights began: give --weights FILE too.")
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from truerisk.certificates.folder import CERTIFICATE, OTHERS
 from truerisk.certificates.charge import TUNED_ON, tried_before
 from truerisk.certificates.checking.reading import read_record
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.files import decode, encode, read_files, refuse_other_forms
+from truerisk.certificates.folder import CERTIFICATE, OTHERS
 from truerisk.certificates.given import is_known
 from truerisk.certificates.record import Record
 from truerisk.certificates.settings import Settings

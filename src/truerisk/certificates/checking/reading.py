@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from truerisk.certificates.folder import CERTIFICATE
 from truerisk.certificates.counts import RescaledKL
+from truerisk.certificates.folder import CERTIFICATE
 from truerisk.certificates.ledger import Entry
 from truerisk.certificates.made import checked
 from truerisk.certificates.methods import find_method

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
+from truerisk.cli import complete
 from truerisk.cli.options import Json, Quiet
 
 if TYPE_CHECKING:
@@ -117,6 +118,6 @@ def _annotated(flag: Flag, default: Any) -> tuple[Any, Any]:
     kind = flag.kind if flag.kind in (bool, int, float) else str
     shown: bool | str = (flag.shown or False) if default is None else kind is not bool
     name = NAMES.get(flag.name, f"--{flag.name.replace('_', '-')}")
-    option = typer.Option(name, help=flag.help, show_default=shown)
+    option = typer.Option(name, help=flag.help, show_default=shown, autocompletion=complete.of(flag))
     annotation: Any = Annotated[kind if default is not None else kind | None, option]
     return annotation, default
