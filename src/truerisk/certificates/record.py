@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from truerisk.certificates.counts import RescaledKL
@@ -130,7 +130,7 @@ class Record:
     files: dict[str, str]  # name to sha256
     software: dict[str, str]
     version: str
-    made: str  # when: see ``certificates.made``
+    made: str = field(compare=False)  # when: see ``certificates.made``
     fit: Fit | None = None
     words: int = WORDS
 

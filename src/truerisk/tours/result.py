@@ -33,7 +33,7 @@ class Subject:
     classes: int
     delta: float
     seed: int
-    given: Given = Given()
+    given: Given = field(default_factory=Given)
 
 
 @dataclass(frozen=True)
