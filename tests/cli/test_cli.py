@@ -440,7 +440,9 @@ def test_options_reach_their_method(run):
     code, out, _ = run("certify", *QUICK, "--method", "pick-to-learn", "--batch", 3, "--rounds", 2, "--json")
     record = json.loads(out)
     assert (code, record["compression"]["picked"], record["compression"]["rounds"]) == (0, 6, 2)
-    code, out, _ = run("certify", *QUICK, "--method", "progressive", "--expect", 0.125, "--blocks", 2, "--json", "--force")
+    code, out, _ = run(
+        "certify", *QUICK, "--method", "progressive", "--expect", 0.125, "--blocks", 2, "--json", "--force"
+    )
     record = json.loads(out)
     assert (code, record["progressive"]["expected_risk"], "probe" in record["counts"]) == (0, 0.125, False)
     assert run("verify", "truerisk-out")[0] == 0
