@@ -171,4 +171,4 @@ def test_a_certificate_is_written_as_one_text(pair, tmp_path):
     path = pair[1].save(tmp_path)
     assert path == tmp_path / "certificate.json"
     assert path.read_bytes() == as_text(pair[1].to_json())
-    assert certificate.CERTIFICATE == path.name
+    assert path.name == certificate.CERTIFICATE

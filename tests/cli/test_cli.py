@@ -504,3 +504,54 @@ def test_data_list_and_get(run, monkeypatch, tmp_path):
     code, out, _ = run("data", "get", "digits")
     assert (code, bool(out)) == (0, True)
     assert run("data", "get", "nothing-like-it")[0] == 2
+
+
+class TestOneCertificatePerFolder:
+    """A second one is refused at once, or replaces the first."""
+
+    def test_it_is_refused_before_any_work(self, run, monkeypatch):
+        assert run("certify", *QUICK)[0] == 0
+        before = {path: path.read_bytes() for path in Path("truerisk-out").iterdir()}
+        monkeypatch.setattr("truerisk.certificates.pipeline.run", None)
+        code, out, err = run("certify", *QUICK, "--seed", 1)
+        assert (code, out) == (2, "")
+        assert err == (
+            "error: truerisk-out already holds a certificate; give another --out, or replace it with --force.\n"
+        )
+        assert {path: path.read_bytes() for path in Path("truerisk-out").iterdir()} == before
+
+    def test_force_replaces_all_of_it(self, run):
+        assert run("certify", *QUICK, "--method", "pac-bayes-kl")[0] == 0
+        Path("truerisk-out/mine.txt").write_text("mine")
+        assert run("certify", *QUICK, "--force")[0] == 0
+        files = {"network.safetensors", "split.safetensors"}
+        assert {path.name for path in Path("truerisk-out").iterdir()} == {
+            *("certificate.json", "report.html", "mine.txt"),
+            *files,
+        }
+        assert run("verify", "truerisk-out")[0] == 0
+        assert run("certify", *QUICK, "--out", "new", "--force")[0] == 0, "there need not be one"
+
+    def test_force_keeps_the_old_one_until_the_new_one_is_there(self, run, monkeypatch):
+        assert run("certify", *QUICK)[0] == 0
+        assert run("certify", *QUICK, "--force", "--data", "no.npz")[0] == 2
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("truerisk.certificates.pipeline.make", stop)
+        assert run("certify", *QUICK, "--force")[0] == 130
+        assert run("verify", "truerisk-out")[0] == 0
+
+    def test_measure_and_certify_keep_out_of_each_others_way(self, run):
+        """Both write a page and a network under one name."""
+        assert run("certify", *QUICK)[0] == 0
+        code, out, err = run("measure", "--out", "truerisk-out", "--only", "parameters", "--quiet")
+        assert (code, out) == (2, "")
+        assert err == "error: truerisk-out already holds a certificate; give another --out.\n"
+        assert run("verify", "truerisk-out")[0] == 0
+        Path("measured").mkdir()
+        Path("measured/measures.json").write_text("{}")
+        code, _, err = run("certify", *QUICK, "--out", "measured", "--force")
+        assert code == 2
+        assert "measured holds the files of truerisk measure; give another folder." in err
