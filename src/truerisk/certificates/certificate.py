@@ -144,8 +144,8 @@ class Certificate:
         """
         from truerisk.data import load_inputs
 
-        X, _ = load_inputs(x if hasattr(x, "detach") else np.asarray(x))  # bytes are scaled as they were for certifying
-        shape, settings = self.record.data.input_shape, self.record.settings
+        inputs = load_inputs(x if hasattr(x, "detach") else np.asarray(x))  # bytes are scaled as they were to certify
+        X, shape, settings = inputs[0], self.record.data.input_shape, self.record.settings
         if X.shape[1:] != shape or not len(X):
             raise TrueriskError(
                 f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}; reshape them."
