@@ -133,7 +133,8 @@ def test_a_certificate_without_names_knows_numbers(tmp_path, monkeypatch, capsys
     inputs = Inputs(data.X, 2 - data.y, ("2", "1", "0"))
     monkeypatch.setattr("truerisk.data.load_inputs", lambda *_: inputs)
     monkeypatch.setattr("sys.argv", ["truerisk", "predict", str(tmp_path), "--data", "any", "--json"])
-    cli.main()
+    with pytest.raises(SystemExit):
+        cli.main()
     found = json.loads(capsys.readouterr().out)
     assert found["class_names"] == []
     assert found["error_rate"] == float((made.predictor(data.X) != data.y).mean())

@@ -44,7 +44,7 @@ def test_source_date_epoch_in_place_of_the_clock(monkeypatch):
 @pytest.mark.parametrize("given", ["yesterday", "1.5", "9" * 30, "-" + "9" * 15])
 def test_a_bad_epoch_is_told_before_any_work(given, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", given)
-    with pytest.raises(TrueriskError, match="SOURCE_DATE_EPOCH is .*, but must be seconds since 1970; unset it"):
+    with pytest.raises(TrueriskError, match=r"SOURCE_DATE_EPOCH is .*, but must be seconds since 1970; unset it"):
         Request()
 
 
