@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -153,10 +154,8 @@ def test_the_command_of_a_tour(tmp_path, out):
     from truerisk.report.tour import render_tour
 
     name = "a folder with a long name/and a file with another long name, my data.npz"
-    found = OUTCOMES["own"]
-    found = type(found)(
-        **{**vars(found), "subject": type(found.subject)(**{**vars(found.subject), "given": Given(name, "n.py:b")})}
-    )
+    own = OUTCOMES["own"]
+    found = replace(own, subject=replace(own.subject, given=Given(name, "n.py:b")))
     told = "\n".join(lines(found, Path(out)))
     command = told[told.index("Verify  ") + 8 :]
     assert shlex.split(command.replace("\\\n", "")) == [
