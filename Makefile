@@ -10,7 +10,7 @@ OUT    ?= truerisk-out
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
-	$(BIN)/truerisk certify --out $(OUT)
+	$(BIN)/truerisk certify --out $(OUT) --force
 	$(BIN)/truerisk verify $(OUT)
 	@echo
 	$(BIN)/truerisk tour --out $(OUT)

@@ -92,6 +92,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "software": "``torch``, ``numpy``, ``machine``, and ``device`` if networks were not trained on the CPU. No "
         "verdict depends on this field.",
         "version": "Version of truerisk.",
+        "made": "When the certificate was made: UTC, to the second, such as ``2026-11-17T21:14:12Z``. ``verify`` "
+        "refuses other forms, and compares it with nothing. The variable ``SOURCE_DATE_EPOCH`` replaces the clock.",
     },
     "floor_detail": {
         "errors": "Errors of the tested network.",
@@ -124,6 +126,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "input_shape": "Shape of one input.",
         "counts": "Number of rows of each class.",
         "sha256": "SHA-256 of shape, inputs, labels, and number of classes.",
+        "class_names": "Names of the classes in the order of their numbers, or an empty list. The hash does not cover "
+        "them.",
     },
     "model": {
         "name": "Name of the network.",

@@ -3,6 +3,7 @@
 BUILTIN, FACTORY, MODULE = "built-in", "factory", "module"  # how a network reached us
 # Data that may be loaded because a certificate says so: they read known files or generate, nothing else.
 SAFE_SOURCES = ("digits", "mnist1d", "mnist", "fashion-mnist", "cifar-10")
+MADE_HERE = ("digits", "mnist1d")  # of these, those that need no file
 CPU, CUDA, AUTO = "cpu", "cuda", "auto"
 DEVICES = (AUTO, CPU, CUDA)
 OBJECTIVES = ("tempered", "quadratic", "lambda", "kl")  # of a posterior's training: see ``pacbayes.objectives``

@@ -24,8 +24,8 @@ class Forged(Certificate):
 
     claims: tuple[tuple[str, Any], ...] = ()
 
-    def save(self, folder: str | Path) -> Path:
-        path = super().save(folder)
+    def save(self, folder: str | Path, force: bool = False) -> Path:
+        path = super().save(folder, force)
         write_atomically(path, json.dumps({**self.to_json(), **dict(self.claims)}).encode())
         return path
 
@@ -54,5 +54,5 @@ def sealed(
 
 
 def saved(cert: Certificate, folder: Path) -> Path:
-    cert.save(folder)
+    cert.save(folder, force=True)
     return folder

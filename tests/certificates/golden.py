@@ -35,6 +35,7 @@ HERE = Path(__file__).parent
 GOLDENS, KEPT = HERE / "goldens", HERE / "kept"
 ROWS, UNSEEN = 600, 200
 WIDTH = 120  # of the terminal
+DIFFERENT = ("software", "version", "made")  # on another machine, or on another day
 SECTIONS = ("record", "terminal", "page")
 
 
@@ -126,24 +127,24 @@ def certificate(name: str) -> Certificate:
 
 def told(made: Certificate) -> dict[str, Any]:
     """A certificate's record, terminal text and page."""
-    record = {key: value for key, value in made.to_json().items() if key not in ("software", "version")}
+    record = {key: value for key, value in made.to_json().items() if key not in DIFFERENT}
     return {"record": record, "terminal": _terminal(made), "page": _page(made)}
 
 
 def _terminal(made: Certificate) -> list[str]:
     out, others = io.StringIO(), [tell(other.record) for other in made.others]
     with patch.dict("os.environ", {"COLUMNS": str(WIDTH)}), redirect_stdout(out):
-        show.certificate(tell(made.record), others, Path("out"), Path("out/report.html"))
+        show.certificate(tell(made.record, made.commands("out")), others, Path("out/report.html"))
     return out.getvalue().splitlines()
 
 
 def _page(made: Certificate) -> list[str]:
-    """The text of the page, a line for each block: no style, no figure; versions differ."""
+    """The text of the page, a line for each block: no style, no figure; versions and dates differ."""
     page = render(made.record, [other.record for other in made.others])
     page = re.sub(r"<(style|svg|title)\b.*?</\1>", "", page, flags=re.DOTALL)
     page = re.sub(r"</(p|h1|h2|tr|li|dd|dt|pre|figcaption)>", "\n", page)
     lines = (" ".join(html.unescape(re.sub(r"<[^>]*>", " ", line)).split()) for line in page.splitlines())
-    return [line for line in lines if line and "torch" not in line and "Made by" not in line]
+    return [line for line in lines if line and "torch" not in line and not line.startswith("Made ")]
 
 
 def arithmetic() -> str:
@@ -179,7 +180,7 @@ def write() -> None:
 def store() -> None:
     """Whole folders: what this version of the format looks like on disk, for verify of later versions."""
     for name in STORED:
-        certificate(name).save(KEPT / name)
+        certificate(name).save(KEPT / name, force=True)
 
 
 if __name__ == "__main__":

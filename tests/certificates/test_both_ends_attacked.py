@@ -182,8 +182,8 @@ def test_sampled_errors_too(shades, tmp_path):
 def test_a_folder_of_the_format_before_is_refused(shades, tmp_path):
     folder = saved(truerisk.certify("mlp:4", shades, two_sided=True, epochs=1), tmp_path)
     claims = json.loads((folder / "certificate.json").read_text())
-    (folder / "certificate.json").write_text(json.dumps(claims | {"format": 3}))
-    with pytest.raises(VerificationError, match="has format 3, but this version of truerisk reads format 4"):
+    (folder / "certificate.json").write_text(json.dumps(claims | {"format": 4}))
+    with pytest.raises(VerificationError, match="has format 4, but this version of truerisk reads format 5"):
         truerisk.verify(folder, data=shades)
 
 

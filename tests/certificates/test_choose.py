@@ -55,8 +55,11 @@ def test_the_best_comes_first_and_knows_the_others(made):
     everyone = (cert, *cert.others)
     assert {c.record["method"] for c in everyone} == set(CHOSEN)
     assert [c.risk_bound for c in everyone] == sorted(c.risk_bound for c in everyone)
-    assert cert.table[0]["risk_bound"] == cert.risk_bound
-    assert all(set(row) == {"method", "predictor", "risk_bound", "empirical_risk", "kl", "floor"} for row in cert.table)
+    assert list(cert.table.columns) == ["method", "predictor", "risk_bound", "empirical_risk", "kl", "floor"]
+    assert cert.table["method"].tolist() == [c.record["method"] for c in everyone]
+    assert cert.table["risk_bound"].tolist() == [c.risk_bound for c in everyone]
+    assert cert.table["kl"].isna().tolist() == [c.kl is None for c in everyone], "no KL is not a number"
+    assert [row["kl"] for row in cert.rows()] == [c.kl for c in everyone], "for JSON it is null"
     progressive = next(c for c in everyone if c.record["method"] == "progressive")
     assert progressive.record["settings"]["options"]["blocks"] == 2, "an option goes to the method that has it"
 
@@ -145,7 +148,11 @@ def test_saving_again_removes_the_others(made, digits, tmp_path):
     cert, _, _ = made
     cert.save(tmp_path)
     (tmp_path / "others" / "mine.txt").write_text("a file of the user's")
-    cert.others[0].save(tmp_path)
+    cert.save(tmp_path)  # the very same
+    with pytest.raises(truerisk.TrueriskError, match="already holds a certificate; save into another folder, or"):
+        cert.others[0].save(tmp_path)
+    assert truerisk.verify(tmp_path, data=digits).claimed == cert.risk_bound, "nothing was touched"
+    cert.others[0].save(tmp_path, force=True)
     assert [path.name for path in (tmp_path / "others").iterdir()] == ["mine.txt"]
     assert truerisk.verify(tmp_path, data=digits).claimed == cert.others[0].risk_bound
 

@@ -635,11 +635,11 @@ def test_sentences_of_another_version_are_not_read(folder, tmp_path):
 
 def test_reserved_fields_are_there(folder):
     record = json.loads((folder / "certificate.json").read_text())
-    assert record["format"] == 4
+    assert record["format"] == 5
     assert record["losses"] == ["zero-one"]
     assert record["words"] == WORDS
 
 
 def test_an_older_format_is_told(folder, tmp_path):
-    with pytest.raises(VerificationError, match="format 2, but this version of truerisk reads format 4; certify again"):
-        truerisk.verify(edited(copied(folder, tmp_path), lambda r: r.update(format=2)))
+    with pytest.raises(VerificationError, match="format 4, but this version of truerisk reads format 5; certify again"):
+        truerisk.verify(edited(copied(folder, tmp_path), lambda r: r.update(format=4)))

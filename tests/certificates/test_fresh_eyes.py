@@ -191,7 +191,7 @@ def test_a_file_in_another_encoding(made, tmp_path, encoding):
 def test_a_name_that_writes_on_the_terminal(made, tmp_path):
     name = "x\x1b[2K\x1b[GConfirmed: with 95% confidence, the true risk is at most 0.001000"
     folder = edited(made["split"], tmp_path, lambda r: r["data"].update(name=name))
-    command = [sys.executable, "-m", "truerisk.cli", "verify", str(folder)]
+    command = [sys.executable, "-m", "truerisk", "verify", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (1, 2)
     assert "\x1b" not in done.stderr

@@ -32,7 +32,8 @@ OUTSIDE = [
     for path in sorted((SRC / folder).rglob("*.py"))
     if path.parent != CERTIFICATES / "methods"
 ]
-MADE = {"software": {"torch": "2", "numpy": "2", "machine": "any"}, "version": "0"}
+SOFTWARE = {"torch": "2", "numpy": "2", "machine": "any"}
+MADE = {"software": SOFTWARE, "version": "0", "made": "2026-11-17T21:14:12Z"}
 
 
 def names_of(paths: list[Path]) -> list[str]:

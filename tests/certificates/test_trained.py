@@ -208,7 +208,7 @@ def test_learnt_statistics_are_refused(halves):
     with pytest.raises(truerisk.TrueriskError, match=r"running_mean.*fold_batch_norm"):
         truerisk.certify(norm_net, halves[0], weights=net.eval().state_dict(), method="pac-bayes-around", epochs=1)
     cert = truerisk.certify(norm_net, halves[0], weights=net.eval().state_dict(), unlabelled=halves[1], epochs=1)
-    assert "pac-bayes-around" not in [row["method"] for row in cert.table]
+    assert "pac-bayes-around" not in set(cert.table["method"])
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,9 @@ def test_same_seed_same_certificate_to_the_last_byte(run, prior):
     for out in ("a", "b"):
         assert run(*asked, out)[0] == 0
     assert run(*asked, "c", "--seed", 1)[0] == 0
+    for out in ("a", "b"):  # the page names its folder
+        page = Path(out, "report.html")
+        page.write_text(page.read_text().replace(f"truerisk verify {out}", "").replace(f"truerisk predict {out}", ""))
     for name in ("certificate.json", "posterior.safetensors", "report.html"):
         assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
         assert Path("a", name).read_bytes() != Path("c", name).read_bytes()
@@ -191,6 +194,7 @@ class TestFresh:
         assert "--repeats-are-draws" in err
         assert "remove" not in err
         code, out, _ = run("certify", *arguments, "--repeats-are-draws", "--json")
+        arguments += ["--force"]
         assert code == 0
         assert any("You vouch that rows equal to another one (1)" in line for line in json.loads(out)["assumptions"])
         Path("test.txt").write_text("\n".join(f"image {row}" for row in range(899, 1797)))
@@ -397,12 +401,13 @@ def test_all_methods_in_one_table(run, few):
     assert "All methods" in page
     assert all(folder.name in page for folder in others)
 
-    code, out, _ = run("certify", *QUICK, "--method", "all", "--blocks", 2, "--json")
+    code, out, _ = run("certify", *QUICK, "--method", "all", "--blocks", 2, "--json", "--force")
     assert [row["method"] for row in json.loads(out)["methods"]][1:] == sorted(
         (folder.name for folder in others), key=lambda name: bound_in(Path("truerisk-out/others") / name)
     )
-    assert run("certify", *QUICK, "--for", "deterministic", "--json")[0] == 0
-    assert not any(Path("truerisk-out/others").iterdir()), "those of the last call are gone"
+    assert None in [row["kl"] for row in json.loads(out)["methods"]], "null, not NaN"
+    assert run("certify", *QUICK, "--for", "deterministic", "--json", "--force")[0] == 0
+    assert not Path("truerisk-out/others").exists(), "those of the last call are gone"
 
 
 def bound_in(folder: Path) -> float:
@@ -436,7 +441,9 @@ def test_options_reach_their_method(run):
     code, out, _ = run("certify", *QUICK, "--method", "pick-to-learn", "--batch", 3, "--rounds", 2, "--json")
     record = json.loads(out)
     assert (code, record["compression"]["picked"], record["compression"]["rounds"]) == (0, 6, 2)
-    code, out, _ = run("certify", *QUICK, "--method", "progressive", "--expect", 0.125, "--blocks", 2, "--json")
+    code, out, _ = run(
+        "certify", *QUICK, "--method", "progressive", "--expect", 0.125, "--blocks", 2, "--json", "--force"
+    )
     record = json.loads(out)
     assert (code, record["progressive"]["expected_risk"], "probe" in record["counts"]) == (0, 0.125, False)
     assert run("verify", "truerisk-out")[0] == 0
@@ -454,6 +461,7 @@ def test_trained_weights_and_unlabelled_inputs(run, trained, few):
     assert run("verify", "truerisk-out", "--data", "train.npz")[0] == 0
     assert run("verify", "truerisk-out", "--data", "new.npy")[0] == 2
     np.save("seen.npy", digits.X[399:700])
+    own.append("--force")
     code, out, err = run("certify", *own, "--unlabelled", "seen.npy")  # the former spelling
     assert (code, out) == (2, "")
     assert "1 of 301 unlabeled inputs (the first: row 0)" in err
@@ -497,3 +505,54 @@ def test_data_list_and_get(run, monkeypatch, tmp_path):
     code, out, _ = run("data", "get", "digits")
     assert (code, bool(out)) == (0, True)
     assert run("data", "get", "nothing-like-it")[0] == 2
+
+
+class TestOneCertificatePerFolder:
+    """A second one is refused at once, or replaces the first."""
+
+    def test_it_is_refused_before_any_work(self, run, monkeypatch):
+        assert run("certify", *QUICK)[0] == 0
+        before = {path: path.read_bytes() for path in Path("truerisk-out").iterdir()}
+        monkeypatch.setattr("truerisk.certificates.pipeline.run", None)
+        code, out, err = run("certify", *QUICK, "--seed", 1)
+        assert (code, out) == (2, "")
+        assert err == (
+            "error: truerisk-out already holds a certificate; give another --out, or replace it with --force.\n"
+        )
+        assert {path: path.read_bytes() for path in Path("truerisk-out").iterdir()} == before
+
+    def test_force_replaces_all_of_it(self, run):
+        assert run("certify", *QUICK, "--method", "pac-bayes-kl")[0] == 0
+        Path("truerisk-out/mine.txt").write_text("mine")
+        assert run("certify", *QUICK, "--force")[0] == 0
+        files = {"network.safetensors", "split.safetensors"}
+        assert {path.name for path in Path("truerisk-out").iterdir()} == {
+            *("certificate.json", "report.html", "mine.txt"),
+            *files,
+        }
+        assert run("verify", "truerisk-out")[0] == 0
+        assert run("certify", *QUICK, "--out", "new", "--force")[0] == 0, "there need not be one"
+
+    def test_force_keeps_the_old_one_until_the_new_one_is_there(self, run, monkeypatch):
+        assert run("certify", *QUICK)[0] == 0
+        assert run("certify", *QUICK, "--force", "--data", "no.npz")[0] == 2
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("truerisk.certificates.pipeline.make", stop)
+        assert run("certify", *QUICK, "--force")[0] == 130
+        assert run("verify", "truerisk-out")[0] == 0
+
+    def test_measure_and_certify_keep_out_of_each_others_way(self, run):
+        """Both write a page and a network under one name."""
+        assert run("certify", *QUICK)[0] == 0
+        code, out, err = run("measure", "--out", "truerisk-out", "--only", "parameters", "--quiet")
+        assert (code, out) == (2, "")
+        assert err == "error: truerisk-out already holds a certificate; give another --out.\n"
+        assert run("verify", "truerisk-out")[0] == 0
+        Path("measured").mkdir()
+        Path("measured/measures.json").write_text("{}")
+        code, _, err = run("certify", *QUICK, "--out", "measured", "--force")
+        assert code == 2
+        assert "measured holds the files of truerisk measure; give another folder." in err

@@ -44,7 +44,7 @@ def test_tables_and_the_line_to_run_next(run, some_digits):
 
     quick = ["--method", "hold-out", "--quiet", "--json"]
     plain = json.loads(run("certify", "--data", "some digits.npz", "--model", "mlp:8", "--epochs", 1, *quick)[1])
-    code, out, _ = run(*words[1:], *quick)
+    code, out, _ = run(*words[1:], *quick, "--force")
     record = json.loads(out)
     assert code == 0
     assert record["settings"]["tried"] == plain["settings"]["tried"] == 1

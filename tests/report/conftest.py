@@ -12,7 +12,8 @@ from truerisk.lab.result import Failure, Result
 from truerisk.lab.rows import Rows
 
 KEPT = Path(__file__).parents[1] / "certificates" / "goldens"
-MADE = {"software": {"torch": "2.13.0", "numpy": "2.4.6", "machine": "x86_64"}, "version": "0.1.0"}
+SOFTWARE = {"torch": "2.13.0", "numpy": "2.4.6", "machine": "x86_64"}
+MADE = {"software": SOFTWARE, "version": "0.1.0", "made": "2026-11-17T21:14:12Z"}
 
 
 def claims(name: str, **changes: Any) -> dict[str, Any]:

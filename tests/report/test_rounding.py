@@ -91,7 +91,7 @@ def having(record: dict[str, Any], x: float) -> Record:
 
 def test_certify(pac_bayes, hold_out, x, wide, capsys):
     story, other = tell(having(pac_bayes, x)), tell(having(hold_out, x))
-    show.certificate(story, [other], Path("out"), None)
+    show.certificate(story, [other], None)
     text = capsys.readouterr().out
     check_at_least(next_to(r"\n *certificate", text), x, count=1)
     check_at_least(next_to(r"\n *baseline", text), x, count=1)
@@ -157,7 +157,7 @@ def words_of(page: str) -> str:
 
 def test_a_surrogate_and_what_differs(compared, x, wide, capsys):
     record = having(compared, x)
-    show.certificate(tell(record), [], Path("out"), None)
+    show.certificate(tell(record), [], None)
     text = capsys.readouterr().out
     check_at_least(next_to(r"\n *surrogate", text), x, count=1)
     check_at_least(next_to(r"\n *disagreement", text), x, count=1)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from tours.outcomes import OUTCOMES, TOUR
 
+from truerisk.certificates.given import Given
 from truerisk.report import write_tour
 from truerisk.report.labels import apart
 from truerisk.report.tour import NARROW, WIDE, render_tour
@@ -25,7 +26,7 @@ INSIDE = (
 
 
 def hostile():
-    subject = replace(TOUR.subject, model=HOSTILE, data=HOSTILE, data_option=HOSTILE, model_option=HOSTILE)
+    subject = replace(TOUR.subject, model=HOSTILE, data=HOSTILE, given=Given(HOSTILE, HOSTILE))
     return replace(TOUR, subject=subject, refusal=HOSTILE, twin=None)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from truerisk.certificates.given import Given
 from truerisk.tours.costs import Cost, Costs
 from truerisk.tours.labels import DATA_FILE, Labels, Network
 from truerisk.tours.result import Subject, Tour
@@ -39,8 +40,8 @@ METHODS = (
     Cost("pac-bayes-raw", 1.0, 0.0117, 1797, 32, saved=False),
     Cost("pac-bayes-rescaled", 0.99999, 0.0117, 1797, 32, saved=False),
 )
-SUBJECT = Subject("convnet:64", "digits", 1797, 10, 0.05, 0, "", "")
-OWN = replace(SUBJECT, model="build", data="mine", data_option="--data mine.npz", model_option="--model net.py:build")
+SUBJECT = Subject("convnet:64", "digits", 1797, 10, 0.05, 0)
+OWN = replace(SUBJECT, model="build", data="mine", given=Given("mine.npz", "net.py:build"))
 TOUR = Tour(SUBJECT, Labels(TRUE, RANDOM, 0.9, 1), TWIN, Costs(METHODS, "hold-out"), files={DATA_FILE: b""})
 
 

@@ -8,6 +8,7 @@ import pytest
 from tours.outcomes import OUTCOMES
 
 import truerisk
+from truerisk.certificates.given import Given
 from truerisk.cli.tour import LINES, WIDTH, lines
 from truerisk.data import load
 
@@ -162,5 +163,5 @@ def test_commands_name_data_and_model():
 
 
 def test_control_characters_do_not_reach_the_terminal(usual):
-    hostile = replace(usual, subject=replace(usual.subject, model="\x1b[2J", data_option="--data \x1b[2J"))
+    hostile = replace(usual, subject=replace(usual.subject, model="\x1b[2J", given=Given("\x1b[2J")))
     assert not [line for line in lines(hostile, Path("out")) if "\x1b" in line]

@@ -84,7 +84,7 @@ def test_an_own_network_that_cannot_memorize(tmp_path):
     assert found["random_labels"]["epochs"] == found["true_labels"]["epochs"] == 400
     assert "has not memorized them all" in tour.story.acts[0].text[0] or "neither" in tour.story.acts[0].text[0]
     assert "Both interpolate" not in tour.story.acts[0].brief
-    assert tour.story.verify[0].endswith("--data FILE --model FILE.py:FACTORY")
+    assert tour.story.verify[0] == 'truerisk.verify("OUT/tour/true-labels", data=..., model=...)'
     tour.save(tmp_path)
     assert truerisk.verify(tmp_path / "tour" / "true-labels", (few.X, few.y), small).risk_bound < 1
 

@@ -24,8 +24,6 @@ wrong, so that k = picks + errors.
 
 import math
 
-from scipy.special import betainc
-
 from truerisk.bounds._bisection import bisect_outward
 from truerisk.bounds._checks import Count, Number, check_count, check_delta, check_errors, outward
 from truerisk.bounds._tails import log_choose, log_margin, log_pmf, tail_inverse
@@ -78,6 +76,7 @@ def pick_to_learn(k: Count, n: Count, delta: Number) -> float:
     log_delta = math.log(check_delta(delta))
     if k == n:
         return 1.0
+    from scipy.special import betainc  # slow to load, and not needed to declare a method
 
     def enough(eps: float) -> bool:
         left = math.log(n * eps) + log_pmf(k, n, eps)

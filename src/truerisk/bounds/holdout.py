@@ -13,8 +13,6 @@ which is accurate in relative terms for n in the millions and for tails of any s
 import math
 from fractions import Fraction
 
-from scipy.special import betaincc
-
 from truerisk.bounds._bisection import bisect_outward
 from truerisk.bounds._checks import Count, Number, check_delta, check_errors, mirrored, outward
 
@@ -42,6 +40,8 @@ def clopper_pearson(errors: Count, n: Count, delta: Number) -> float:
     target = check_delta(delta) * (1.0 - _TAIL_MARGIN)
     if errors == n:
         return 1.0
+    from scipy.special import betaincc  # slow to load, and not needed to declare a method
+
     return bisect_outward(0.0, 1.0, lambda p: betaincc(errors + 1, n - errors, p) <= target)
 
 

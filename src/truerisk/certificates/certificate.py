@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from dataclasses import dataclass, field
+from importlib import import_module
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truerisk.atomic import write_atomically
-from truerisk.certificates.methods import METHODS
+from truerisk import words
+from truerisk.certificates import folder as folders
+from truerisk.certificates.folder import CERTIFICATE, OTHERS
+from truerisk.certificates.given import Commands, Given, commands
 from truerisk.certificates.record import Fit, Record
 from truerisk.certificates.settings import check_seed
 from truerisk.errors import TrueriskError
 
 if TYPE_CHECKING:
+    import pandas
     from torch import Tensor
 
     from truerisk.certificates.evidence import Evidence
     from truerisk.certificates.frozen import Frozen
     from truerisk.certificates.ledger import Entry
 
-CERTIFICATE = "certificate.json"
-OTHERS = "others"  # the folder of certificates by other methods
+COLUMNS = ("method", "predictor", "risk_bound", "empirical_risk", "kl", "floor")  # of ``Certificate.table``
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """An upper bound on the true risk that fails with probability at most ``delta``.
 
@@ -37,8 +39,23 @@ class Certificate:
     """
 
     record: Record
-    frozen: Frozen = field(repr=False)
-    others: tuple[Certificate, ...] = field(default=(), repr=False)  # by other methods, from the least bound up
+    frozen: Frozen
+    others: tuple[Certificate, ...] = ()  # by other methods, from the least bound up
+    given: Given | None = field(default=None, compare=False)  # what it was made from, as its maker typed it
+
+    def __repr__(self) -> str:
+        """One line: the claim, and what it is about."""
+        lower, record = self.risk_lower, self.record
+        least = "" if lower is None else f"{words.lower(lower)} <= "
+        sure = f"with {words.confidence_percent(self.delta)} confidence"
+        claim = f"{least}true risk <= {words.bound(self.risk_bound)} {sure}"
+        about = f"{record.settings.method.name}, {record.data.name}, n = {record.n_certify}"
+        return f"Certificate({claim}; {''.join(each if each.isprintable() else '?' for each in about)})"
+
+    def _repr_html_(self) -> str:
+        """The certificate in a notebook: its sentence and a picture."""
+        pages = import_module("truerisk.report.notebook")  # by its name: pages know certificates, not the reverse
+        return str(pages.html(self.record))
 
     @property
     def evidence(self) -> Evidence:
@@ -101,12 +118,20 @@ class Certificate:
         """The certificate in one sentence, or two if its predictor samples."""
         return self.record.sentence
 
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of ``table`` as plain dictionaries; None where there is no KL."""
+        found = (each.to_json() for each in (self, *self.others))
+        return [{column: row[column] for column in COLUMNS} for row in found]
+
     @property
-    def table(self) -> list[dict[str, Any]]:
-        """This certificate and the others that share its delta, one row each."""
-        columns = ("method", "predictor", "risk_bound", "empirical_risk", "kl", "floor")
-        rows = (each.to_json() for each in (self, *self.others))
-        return [{column: row[column] for column in columns} for row in rows]
+    def table(self) -> pandas.DataFrame:
+        """method, predictor, risk_bound, empirical_risk, kl, floor: this certificate, then others that share its delta.
+
+        Where there is no KL it is NaN.
+        """
+        import pandas
+
+        return pandas.DataFrame(self.rows(), columns=list(COLUMNS)).astype({"kl": "float64"})
 
     def to_json(self) -> dict[str, Any]:
         """What ``certificate.json`` holds."""
@@ -137,22 +162,38 @@ class Certificate:
             detail = " ".join(str(error).split())[:200]
             raise TrueriskError(f"the network does not run on these inputs ({detail}); correct the inputs.") from error
 
-    def save(self, folder: str | Path) -> Path:
-        """Write weights, split and ``certificate.json`` (last, so that a certificate is never half there).
+    def save(self, folder: str | Path, force: bool = False) -> Path:
+        """Write weights, split, and ``certificate.json`` (last, so that a certificate is never half there).
 
-        Certificates by other methods go to ``others/METHOD/``; older ones that are there are removed.
+        Certificates by other methods go to ``others/METHOD/``. A folder that holds another certificate is refused;
+        with ``force`` that one is removed first, with all its files. ``commands(folder)`` says how to check this one.
         """
         folder = Path(folder)
-        (folder / CERTIFICATE).unlink(missing_ok=True)
-        for name in METHODS:
-            if (folder / OTHERS / name / CERTIFICATE).is_file():
-                shutil.rmtree(folder / OTHERS / name)
+        folders.refuse_measures(folder)
+        if not force and not self._is_in(folder):
+            folders.refuse_certificate(folder, "save into another folder, or replace it with force=True")
+        folders.begin(folder, as_text(self.to_json()))
         for other in self.others:
-            other.save(folder / OTHERS / other.record.settings.method.name)
-        for name, content in self.frozen.files.items():
-            write_atomically(folder / name, content)
-        write_atomically(folder / CERTIFICATE, as_text(self.to_json()))
-        return folder / CERTIFICATE
+            other.save(folder / OTHERS / other.record.settings.method.name, force)
+        return folders.finish(folder, self.frozen.files)
+
+    def _is_in(self, folder: Path) -> bool:
+        """Whether this very certificate is there, with the same others."""
+        places = [folder, *(folder / OTHERS / other.record.settings.method.name for other in self.others)]
+        made = (self, *self.others)
+        try:
+            same = [(place / CERTIFICATE).read_bytes() for place in places] == [as_text(c.to_json()) for c in made]
+        except OSError:
+            return False
+        return same and len(folders.others(folder)) == len(self.others)
+
+    def commands(self, folder: str | Path) -> Commands:
+        """How to check this certificate after ``save(folder)``: ``verify``, ``retrain`` (or empty), and ``predict``.
+
+        Each works as it stands where the data and the model were given by name or path; for objects it is a call in
+        Python. A loaded certificate does not know them: names in capitals stand for them.
+        """
+        return commands(self.record, str(folder), self.given)
 
     @classmethod
     def load(cls, folder: str | Path, model: object = None) -> Certificate:

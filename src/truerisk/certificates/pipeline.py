@@ -20,7 +20,9 @@ from truerisk.certificates.counts import FLOOR, Counts
 from truerisk.certificates.diagnosis import diagnose
 from truerisk.certificates.evidence import split_data
 from truerisk.certificates.frozen import Frozen, Seed, freeze, hashes
+from truerisk.certificates.given import Given
 from truerisk.certificates.ledger import Entry, paid
+from truerisk.certificates.made import now
 from truerisk.certificates.record import DataCard, Derivation, Floor, Record
 from truerisk.certificates.request import Request
 from truerisk.certificates.settings import Settings
@@ -35,7 +37,8 @@ from truerisk.training.device import training_on
 def run(request: Request) -> Certificate:
     """Make all certificates that a request asks for and return the best, which knows the others."""
     material = gather(request)
-    chosen = choose(request, material)  # all refusals come before the first training
+    DataCard.of(material.data)  # all refusals come before the first training
+    chosen = choose(request, material)
     with ExitStack() as stack:
         stack.enter_context(training_on(request.device))
         work = request.work
@@ -55,7 +58,8 @@ def make(settings: Settings, material: Material, request: Request, work: Path | 
         evidence = settings.method.produce(trainer, parts)
         frozen = freeze(settings, data, arch, evidence)
         counts, derivation = conclude(settings, data, frozen, frozen.seed)
-    return Certificate(seal(settings, data, frozen, counts, derivation), frozen)
+    given = Given.asked(request, data.source, arch.kind)
+    return Certificate(seal(settings, data, frozen, counts, derivation), frozen, given=given)
 
 
 def conclude(settings: Settings, data: Data, frozen: Frozen, seed: Seed) -> tuple[Counts, Derivation]:
@@ -91,6 +95,7 @@ def seal(settings: Settings, data: Data, frozen: Frozen, counts: Counts, derivat
         files=hashes(frozen.files),
         software=software(),
         version=__version__,
+        made=now(),
         fit=diagnose(settings, counts, derivation),
     )
 

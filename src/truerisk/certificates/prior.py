@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from truerisk.errors import TrueriskError
@@ -63,6 +64,20 @@ def _fraction(text: str) -> float:
     except ValueError:
         fraction = math.nan
     return fraction if 0 < fraction < 1 else 0.0
+
+
+def splits_of(texts: Sequence[str]) -> list[Prior]:
+    """The splits that a search may choose from, without repeats, smallest first."""
+    if not texts:
+        raise TrueriskError("there is no split to choose from; give at least one, such as --prior split:0.5.")
+    priors = [Prior.parse(text) for text in dict.fromkeys(texts)]
+    free = [prior for prior in priors if prior.data_free]
+    if free:
+        raise TrueriskError(
+            f"with the data-free prior {free[0]} every row certifies, so no row is left to search on; give --prior "
+            "split:FRACTION, or compare certificates with --tried."
+        )
+    return sorted(priors, key=lambda prior: prior.fraction)
 
 
 NOTHING_TRAINED = Prior(NONE)

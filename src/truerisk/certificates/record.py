@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import unicodedata
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy as np
 from truerisk.certificates.counts import RescaledKL
 from truerisk.certificates.ledger import Entry
 from truerisk.certificates.schema import dump
+from truerisk.errors import TrueriskError
 from truerisk.plan import DrawPlan
 
 if TYPE_CHECKING:
     from truerisk.certificates.settings import Settings
     from truerisk.data import Data
 
-FORMAT = 4
+FORMAT = 5
 WORDS = 4  # version of the wording. Sentences are for people: verify reads none that were worded by another version.
 LOSSES = ("zero-one",)  # what counts as wrong
 D = TypeVar("D")
@@ -93,6 +95,18 @@ class DataCard:
     dtype: str  # of the inputs: float32, or int64 where the network takes integers
     counts: tuple[int, ...]  # of each class
     sha256: str
+    class_names: tuple[str, ...] = ()  # in the order of the labels; empty where classes have numbers only
+
+    def __post_init__(self) -> None:
+        names = self.class_names
+        if names and len(names) != self.classes:
+            raise TrueriskError(
+                f"the data has {len(names):,} class names for {self.classes:,} classes; give one name for each class."
+            )
+        if len(set(names)) != len(names):
+            raise TrueriskError("two classes of the data have the same name; give each class a name of its own.")
+        if any(unicodedata.category(letter) in ("Cc", "Cs") for name in names for letter in name):
+            raise TrueriskError("a class name of the data has characters that cannot be shown; rename this class.")
 
     @property
     def integers(self) -> bool:
@@ -106,7 +120,8 @@ class DataCard:
     @classmethod
     def of(cls, data: Data) -> DataCard:
         shape, counts = tuple(data.input_shape), tuple(data.counts.tolist())
-        return cls(data.name, data.source, len(data), data.classes, shape, str(data.X.dtype), counts, data.sha256)
+        names, dtype = tuple(data.class_names), str(data.X.dtype)
+        return cls(data.name, data.source, len(data), data.classes, shape, dtype, counts, data.sha256, names)
 
 
 @dataclass(frozen=True)
@@ -127,6 +142,7 @@ class Record:
     files: dict[str, str]  # name to sha256
     software: dict[str, str]
     version: str
+    made: str = field(compare=False)  # when: see ``certificates.made``
     fit: Fit | None = None
     words: int = WORDS
 
@@ -171,11 +187,12 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """All of ``certificate.json``."""
-        made = {
+        about = {
             "model": {"name": self.settings.model, "kind": self.settings.model_kind},
             "settings": self.settings.to_json(),
             "files": self.files,
             "software": self.software,
             "version": self.version,
+            "made": self.made,
         }
-        return {"format": FORMAT, **self.derived(), **made}
+        return {"format": FORMAT, **self.derived(), **about}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from truerisk.certificates.draws import Draws
+from truerisk.certificates.made import now
 from truerisk.certificates.methods import BASELINE, METHODS, PREDICTORS, USUAL, Method, find_method
 from truerisk.certificates.methods.base import DETERMINISTIC, SINGLE_DRAW, STOCHASTIC
 from truerisk.certificates.prior import Prior
@@ -91,6 +92,7 @@ class Request:
             raise TrueriskError("lr is for truerisk's own training, but fit is yours; set the learning rate in fit.")
         self._refuse_together()
         self._refuse_methods()
+        now()  # a date that cannot be written is told before the work
 
     def _refuse_together(self) -> None:
         """Options that contradict one another."""

@@ -11,22 +11,15 @@ from typing import TYPE_CHECKING
 
 from truerisk import words
 from truerisk.certificates.diagnosis import explain
+from truerisk.certificates.given import Commands, commands
+from truerisk.certificates.made import shown
 from truerisk.certificates.tale import Kind, Line, Quantity, Table, Tale, lower, nats, seen, upper
 from truerisk.errors import TrueriskError
-from truerisk.names import BUILTIN, SAFE_SOURCES
+from truerisk.names import BUILTIN
 
 if TYPE_CHECKING:
-    from truerisk.certificates.record import Record
+    from truerisk.certificates.record import DataCard, Record
     from truerisk.plan import DrawPlan
-
-
-@dataclass(frozen=True)
-class Commands:
-    """How anyone checks a certificate; ``retrain`` is empty where nothing can be trained again from here."""
-
-    verify: str
-    retrain: str
-    predict: str
 
 
 @dataclass(frozen=True)
@@ -63,8 +56,11 @@ class Story:
     subtitle: str  # how the predictor samples, if it does
 
 
-def tell(record: Record) -> Story:
-    """All that is said about a certificate; a TrueriskError where a record lacks what its method speaks of."""
+def tell(record: Record, check: Commands | None = None) -> Story:
+    """All that is said about a certificate; a TrueriskError where a record lacks what its method speaks of.
+
+    ``check``: how its maker checks it; without it, names in capitals stand for what only the reader knows.
+    """
     settings, found, kl = record.settings, record.derivation, record.derivation.kl
     try:
         tale = settings.method.tell(record)
@@ -104,7 +100,7 @@ def tell(record: Record) -> Story:
         assumptions=record.assumptions,
         facts=tuple(_facts(record, tale)),
         files=record.files,
-        check=_commands(record),
+        check=check or commands(record),
         unchecked=tuple(unchecked(record)),
         method=settings.method.name,
         predictor=settings.method.predictor,
@@ -240,7 +236,7 @@ def _facts(record: Record, tale: Tale) -> list[tuple[str, str]]:
         ("Network", f"{settings.model} ({settings.model_kind})"),
         method.training(settings),
         ("Data", f"{data.name}: {data.n:,} examples, {data.classes} classes, inputs {_shape(data.input_shape)}"),
-        ("Examples per class", ", ".join(f"{each:,}" for each in data.counts)),
+        ("Examples per class", _per_class(data)),
         ("Data sha256", data.sha256),
         ("Certification examples", f"{record.n_certify:,}"),
     ]
@@ -259,6 +255,7 @@ def _facts(record: Record, tale: Tale) -> list[tuple[str, str]]:
         ("Methods that share delta", f"{settings.methods:,}"),
         ("Failure probability (delta)", words.decimal(settings.delta)),
         ("Seed", str(settings.seed)),
+        ("Made", shown(record.made)),
         ("Bound, all digits", repr(record.derivation.risk_bound)),
         ("Versions", ", ".join(f"{k} {v}" for k, v in {"truerisk": record.version, **record.software}.items())),
     ]
@@ -274,6 +271,12 @@ def _title(label: str) -> str:
     return f"{label[:1].upper()}{label[1:]}"
 
 
+def _per_class(data: DataCard) -> str:
+    if not data.class_names:
+        return ", ".join(f"{each:,}" for each in data.counts)
+    return ", ".join(f"{name}: {each:,}" for name, each in zip(data.class_names, data.counts, strict=False))
+
+
 def _shape(sizes: tuple[int, ...]) -> str:
     return " \u00d7 ".join(map(str, sizes))
 
@@ -282,12 +285,3 @@ def _draws(plan: DrawPlan) -> str:
     passes = f"{words.several(plan.passes, 'pass', 'passes')} over {plan.n:,} examples"
     shared = "each example" if plan.size == 1 else f"each {plan.size:,} examples"
     return f"{passes}, resampled for {shared}, {plan.precision}"
-
-
-def _commands(record: Record) -> Commands:
-    """The commands that check this certificate; what only the user has is named in capitals."""
-    settings, known = record.settings, str(record.data.source).removesuffix(":test") in SAFE_SOURCES
-    model = "" if settings.model_kind == BUILTIN else " --model FILE.py:FACTORY"
-    verify = "truerisk verify DIR" + ("" if known else " --data FILE") + model
-    again = not settings.own_training and bool(settings.method.trusted(settings))
-    return Commands(verify, f"{verify} --retrain" if again else "", f"truerisk predict DIR --data FILE{model}")

@@ -14,7 +14,7 @@ from truerisk.errors import TrueriskError, VerificationError
 def main() -> None:
     """Run the command line; bad input is one sentence and exit code 2, a certificate that fails is 1."""
     try:
-        app()
+        app(prog_name="truerisk")  # also as python -m truerisk
     except VerificationError as error:
         _say(f"{error.verdict}: {error}")
         sys.exit(1)

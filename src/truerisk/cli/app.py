@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from truerisk._version import __version__
 from truerisk.cli.declare.certify import CertifyCommand, certify
@@ -16,11 +17,28 @@ from truerisk.cli.declare.symmetry_rescale import rescale, symmetry
 from truerisk.cli.declare.tour import tour
 from truerisk.cli.declare.verify_predict import predict, verify
 
+COMPLETION = {
+    "install_completion": "Install completion for the current shell.",
+    "show_completion": "Print the completion script of the current shell.",
+}
+
+
+class Root(TyperGroup):
+    """All commands; the help of typer's own options in the words of the others."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = list(super().get_params(ctx))
+        for each in params:
+            if each.name in COMPLETION:
+                each.help = COMPLETION[each.name]  # type: ignore[attr-defined]
+        return params
+
+
 app = typer.Typer(
     name="truerisk",
     help="Certify upper bounds on the true risk of neural networks. Start with: truerisk certify",
     no_args_is_help=True,
-    add_completion=False,
+    cls=Root,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -10,20 +10,30 @@ from typing import TYPE_CHECKING, Any
 
 from truerisk import progress, words
 from truerisk.atomic import write_atomically
+from truerisk.certificates.folder import REPORT
 from truerisk.cli import show
 from truerisk.errors import TrueriskError, VerificationError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
     from truerisk.certificates import Certificate
+    from truerisk.certificates.record import DataCard
 
 
-def certify(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
+def certify(asked: dict[str, Any], out: Path, force: bool, json: bool, quiet: bool) -> None:
     """Certify, save, report, print. ``asked``: the fields of a request."""
+    from truerisk.certificates import folder
     from truerisk.certificates.request import Request
 
     progress.enable(not quiet)
     if out.exists() and not out.is_dir():
         raise TrueriskError(f"--out {out} is a file, but must be a folder; give another path.")
+    folder.refuse_measures(out)
+    if not force:
+        folder.refuse_certificate(out, "give another --out, or replace it with --force")
     work = out / ".work"
     request = Request(**asked, work=work)  # bad options end here, before anything is loaded
 
@@ -35,14 +45,15 @@ def certify(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
     except KeyboardInterrupt:
         print("stopped; run the same command again to resume.", file=sys.stderr)
         sys.exit(130)
-    certificate.save(out)
+    certificate.save(out, force)
     shutil.rmtree(work, ignore_errors=True)
     report = _write_report(certificate, out)
     if json:
-        table = {"methods": certificate.table} if certificate.others else {}
+        table = {"methods": certificate.rows()} if certificate.others else {}
         print(json_module.dumps(certificate.to_json() | table, allow_nan=False))
     else:
-        show.certificate(tell(certificate.record), [tell(each.record) for each in certificate.others], out, report)
+        story = tell(certificate.record, certificate.commands(out))
+        show.certificate(story, [tell(each.record) for each in certificate.others], report)
 
 
 def _write_report(certificate: Certificate, out: Path) -> Path | None:
@@ -50,7 +61,8 @@ def _write_report(certificate: Certificate, out: Path) -> Path | None:
     try:
         from truerisk.report import write_report
 
-        return write_report(certificate.record, out / "report.html", [each.record for each in certificate.others])
+        others = [each.record for each in certificate.others]
+        return write_report(certificate.record, out / REPORT, others, certificate.commands(out))
     except TrueriskError as error:
         print(f"note: {error}", file=sys.stderr)
         return None
@@ -58,10 +70,16 @@ def _write_report(certificate: Certificate, out: Path) -> Path | None:
 
 def verify(folder: Path, data: str | None, model: str | None, options: dict[str, Any], json: bool, quiet: bool) -> None:
     """Verify and print what was checked; a failure leaves as VerificationError."""
-    from truerisk.certificates import verify as check
+    from truerisk.certificates.checking.reading import read_record
+    from truerisk.certificates.settings import check_seed
 
     progress.enable(not quiet)
+    if options["seed"] is not None:
+        check_seed(options["seed"])
     try:
+        read_record(folder)  # what the one file decides is told before torch is loaded
+        from truerisk.certificates import verify as check
+
         result = check(folder, data, model, **options)
     except VerificationError as error:
         if json:
@@ -76,17 +94,25 @@ def verify(folder: Path, data: str | None, model: str | None, options: dict[str,
 def predict(
     folder: Path, data: str, model: str | None, out: Path | None, seed: int, data_dir: Path | None, json: bool
 ) -> None:
-    """Labels to standard output or a file; the error rate too where the data has labels."""
-    from truerisk.certificates import Certificate
+    """Labels to standard output or a file, by their names if they have names; the error rate too where it is known."""
+    from truerisk.certificates.checking.reading import read_record
+    from truerisk.certificates.settings import check_seed
     from truerisk.data import load_inputs
 
-    X, y, _ = load_inputs(data, data_dir)
-    labels = Certificate.load(folder, model).predictor(X, seed=seed)
+    card = read_record(folder).data
+    check_seed(seed)
+    inputs = load_inputs(data, data_dir)
+    y = _as_certified(inputs.y, inputs.class_names, card)
+
+    from truerisk.certificates import Certificate
+
+    labels = Certificate.load(folder, model).predictor(inputs.X, seed=seed)
     rate = None if y is None else float((labels != y).mean())
     if json:
-        print(json_module.dumps({"predictions": labels.tolist(), "error_rate": rate}))
+        told = {"predictions": labels.tolist(), "class_names": list(card.class_names), "error_rate": rate}
+        print(json_module.dumps(told))
         return
-    text = "".join(f"{label}\n" for label in labels)
+    text = "".join(f"{card.class_names[label] if card.class_names else label}\n" for label in labels)
     if out is None:
         sys.stdout.write(text)
     else:
@@ -94,6 +120,21 @@ def predict(
         print(f"wrote {len(labels):,} labels to {out}", file=sys.stderr)
     if rate is not None:
         print(f"observed error on these {len(labels):,} labeled examples: {words.seen(rate)}", file=sys.stderr)
+
+
+def _as_certified(y: np.ndarray | None, names: Sequence[str], card: DataCard) -> np.ndarray | None:
+    """Labels in the certificate's numbering: a file that names its classes may number them in another order."""
+    if y is None or not names:
+        return y
+    known = {name: label for label, name in enumerate(card.class_names or map(str, range(card.classes)))}
+    strange = sorted({names[label] for label in set(y.tolist())} - known.keys())
+    if strange:
+        raise TrueriskError(
+            f"the inputs have a class {strange[0][:60]!r}, which the certificate does not know; rename or remove it."
+        )
+    import numpy
+
+    return numpy.asarray([known[names[label]] for label in y.tolist()])
 
 
 def data_list(data_dir: Path | None, json: bool) -> None:

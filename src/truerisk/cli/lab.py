@@ -22,10 +22,11 @@ MARKS = {"seen again": "[green]seen again[/green]", "not seen again": "[red]not 
 def show_list(json: bool) -> None:
     """The experiments that come with truerisk."""
     from truerisk.lab import SCALES, load, names
+    from truerisk.lab.catalogue import ENTRIES
 
-    experiments = [load(name) for name in names()]
-    if json:
-        entries = [{"name": e.name, "title": e.title, "about": e.about, "scales": list(e.grids)} for e in experiments]
+    if json:  # paragraphs and scales are in the experiments themselves, which load torch
+        found = map(load, names())
+        entries = [{"name": e.name, "title": e.title, "about": e.about, "scales": list(e.grids)} for e in found]
         print(json_module.dumps({"experiments": entries}))
         return
     console = Console(highlight=False)
@@ -34,8 +35,8 @@ def show_list(json: bool) -> None:
         table.add_column(
             head, justify="right" if head in ("runs (quick)", "claims") else "left", no_wrap=head == "name"
         )
-    for e in experiments:
-        table.add_row(e.name, str(len(e.settings("quick"))), str(len(e.claims)), escape(e.title))
+    for name, entry in ENTRIES.items():
+        table.add_row(name, str(entry.runs), str(entry.claims), escape(entry.title))
     console.print(table)
     console.print("\nScales (--scale):")
     for scale, meaning in SCALES.items():
@@ -55,13 +56,18 @@ def run(
 ) -> None:
     """Run experiments one after the other on one engine; write their pages and the index."""
     from truerisk.engine import Engine, Store
-    from truerisk.lab import load, names
+    from truerisk.lab import SCALES, load, names
     from truerisk.lab import run as run_one
+    from truerisk.lab.catalogue import refuse_unknown
     from truerisk.report.extra import extra
     from truerisk.report.publish import publish, publish_index
 
     if every == bool(wanted):
         raise TrueriskError("name the experiments to run, or give --all; `truerisk lab list` shows their names.")
+    if scale not in SCALES:
+        raise TrueriskError(f"there is no scale {scale!r}; the scales are {', '.join(SCALES)}.")
+    for name in wanted:  # without loading any
+        refuse_unknown(name)
     for module in ("jinja2", "vl_convert"):  # better missed now than after an hour of computing
         extra(module)
     progress.enable(not quiet)
@@ -95,10 +101,8 @@ def run(
 
 def _having(names: list[str], scale: str, quiet: bool) -> list[str]:
     """Those experiments that have this scale."""
-    from truerisk.lab import SCALES, load
+    from truerisk.lab import load
 
-    if scale not in SCALES:
-        raise TrueriskError(f"there is no scale {scale!r}; the scales are {', '.join(SCALES)}.")
     for name in names:
         if scale not in load(name).grids and not quiet:
             print(f"{name} has no scale {scale}: left out", file=sys.stderr)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from truerisk import progress, words
 from truerisk.atomic import write_atomically
+from truerisk.certificates.folder import refuse_certificate
 from truerisk.errors import TrueriskError
 from truerisk.names import OUTPUTS
 
@@ -111,6 +112,7 @@ def _check(options: Options) -> None:
         raise TrueriskError(f"--out {options.out} is a file; give a folder.")
     if options.outputs not in (None, *OUTPUTS):
         raise TrueriskError(f"--outputs is {options.outputs}, but must be {' or '.join(OUTPUTS)}; choose one.")
+    refuse_certificate(options.out, "give another --out")
     if options.init is not None and options.weights is None:
         raise TrueriskError("--init says where the training of --weights began: give --weights FILE too.")
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from truerisk.symmetry import Symmetry
 
+FORMS = ("balanced", "unit")  # those of ``symmetry.canonical``, without torch
+
 
 def symmetry(model: str, weights: Path | None, shape: str, integers: int | None, json: bool) -> None:
     """Find the group and print it."""
@@ -31,6 +33,9 @@ def symmetry(model: str, weights: Path | None, shape: str, integers: int | None,
 
 def rescale(model: str, weights: Path | None, shape: str, integers: int | None, to: str, out: Path, json: bool) -> None:
     """Write the weights of a canonical form: another file, the same function."""
+    if to not in FORMS:
+        raise TrueriskError(f"--to is {to!r}, but must be one of {', '.join(FORMS)}; choose one.")
+    _sizes(shape, integers)
     from safetensors.torch import save
 
     from truerisk.symmetry import canonical
@@ -61,30 +66,35 @@ def _squares(module: nn.Module) -> float:
 
 
 def _find(model: str, weights: Path | None, shape: str, integers: int | None) -> tuple[nn.Module, Symmetry]:
+    sizes = _sizes(shape, integers)  # before torch is loaded
     from truerisk.nets import architecture, load_weights
     from truerisk.symmetry import find_symmetry
 
-    example = _example(shape, integers)
+    example = _example(sizes, integers)
     network = architecture(model, tuple(example.shape[1:]), 10, trust_factory=True).template().eval()
     if weights is not None:
         load_weights(network, weights)
     return network, find_symmetry(network, example)
 
 
-def _example(shape: str, integers: int | None) -> Tensor:
-    import torch
-
+def _sizes(shape: str, integers: int | None) -> tuple[int, ...]:
     try:
         sizes = tuple(int(size) for size in shape.split(","))
     except ValueError:
         sizes = ()
     if not sizes or min(sizes) < 1:
         raise TrueriskError(f"--input {shape!r} is no shape; give sizes with the batch first, such as 1,3,32,32.")
+    if integers is not None and integers < 1:
+        raise TrueriskError("--integers must be at least 1: the number of different tokens.")
+    return sizes
+
+
+def _example(sizes: tuple[int, ...], integers: int | None) -> Tensor:
+    import torch
+
     generator = torch.Generator().manual_seed(0)
     if integers is None:
         return torch.randn(sizes, generator=generator)
-    if integers < 1:
-        raise TrueriskError("--integers must be at least 1: the number of different tokens.")
     return torch.randint(integers, sizes, generator=generator)
 
 

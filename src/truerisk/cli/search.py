@@ -29,12 +29,19 @@ def search(
     quiet: bool,
 ) -> None:
     """Search, print, remove the checkpoints."""
-    from truerisk.certificates.search import PRIORS
-    from truerisk.certificates.search import search as look
+    from truerisk.certificates.prior import splits_of
+    from truerisk.certificates.request import Request
 
     progress.enable(not quiet)
     if work.exists() and not work.is_dir():
         raise TrueriskError(f"--work {work} is a file, but must be a folder; give another path.")
+    Request(**{name: options[name] for name in ("delta", "seed", "device")})  # bad options end here
+    if priors:
+        splits_of(priors)
+
+    from truerisk.certificates.search import PRIORS
+    from truerisk.certificates.search import search as look
+
     try:
         found = look(models, data, priors=priors or PRIORS, work=work, **options)
     except KeyboardInterrupt:

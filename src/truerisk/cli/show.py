@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from truerisk.certificates.story import Story
 
 
-def certificate(story: Story, others: list[Story], out: Path, report: Path | None) -> None:
+def certificate(story: Story, others: list[Story], report: Path | None) -> None:
     """The sentence, the numbers with what they mean, the other methods, the ledger, where the files are."""
     console = Console(highlight=False)
     console.print(f"\n[bold]{escape(story.headline)}[/bold]")
@@ -36,7 +36,7 @@ def certificate(story: Story, others: list[Story], out: Path, report: Path | Non
     console.print(f"Threads  {story.threads} (change with --threads)")
     if report:
         console.print(f"Report   {escape(str(report))}", soft_wrap=True)
-    console.print(f"Verify   truerisk verify {escape(str(out))}", soft_wrap=True)
+    console.print(f"Verify   {escape(story.check.verify)}", soft_wrap=True)
 
 
 def _numbers(story: Story) -> Table:

@@ -45,7 +45,7 @@ def tour(asked: dict[str, Any], out: Path, json: bool, quiet: bool) -> None:
         sys.exit(130)
     (out / PAGE).unlink(missing_ok=True)  # a page never stands beside the certificates of another tour
     found.save(out)
-    write_tour(found, out / PAGE)
+    write_tour(found, out / PAGE, out)
     shutil.rmtree(work, ignore_errors=True)
     if json:
         print(json_module.dumps(found.to_json(), allow_nan=False))
@@ -74,25 +74,31 @@ def _say(text: str) -> None:
 
 def lines(found: Tour, out: Path) -> list[str]:
     """The story in at most 25 lines of 80 columns: an act is a question, its numbers, and a line of code."""
+    from truerisk.tours.labels import TRUE
+    from truerisk.tours.result import FOLDER
+
     story = found.story
     told = [*_wrapped(story.headline, "")]
     for number, act in enumerate(story.acts, start=1):
         told += [f"{number}. {_line(act.question)}", *_wrapped(act.brief, INDENT), f"{INDENT}> {_line(act.code)}"]
     told += _wrapped(story.left_out, "") if story.left_out else []
-    verify = story.verify[0].replace("OUT", str(out), 1)
-    return [*told, *_command("Report  ", str(out / PAGE)), *_command("Verify  ", verify)]
+    verify = found.subject.given.verify_words(f"{out}/{FOLDER}/{TRUE}")
+    return [*told, f"Report  {_line(str(out / PAGE))}", *_command("Verify  ", verify)]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _command(label: str, text: str) -> list[str]:
-    """A command that can be copied; a long one goes on after a backslash."""
-    room = {"break_long_words": False, "break_on_hyphens": False}
-    parts = textwrap.wrap(_line(text), WIDTH - len(label) - 2, **room)  # type: ignore[arg-type]
-    ends = [" \\"] * (len(parts) - 1) + [""]
-    return [f"{label if i == 0 else ' ' * len(label)}{part}{ends[i]}" for i, part in enumerate(parts)]
+def _command(label: str, words: list[str]) -> list[str]:
+    """A command that can be copied; a long one goes on after a backslash, between two words of the shell."""
+    lines, room = [""], WIDTH - len(label) - 2
+    for word in words:
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    ends = [" \\"] * (len(lines) - 1) + [""]
+    return [f"{label if i == 0 else ' ' * len(label)}{line}{ends[i]}" for i, line in enumerate(lines)]
 
 
 def _line(text: str) -> str:

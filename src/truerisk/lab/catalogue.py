@@ -10,43 +10,61 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from truerisk.engine import hash_code
 from truerisk.errors import TrueriskError
 from truerisk.lab.experiment import Experiment
 
-MODULES = {
-    "random-labels": "random_labels",
-    "regularizers": "regularizers",
-    "rademacher": "rademacher",
-    "memorizer": "memorizer",
-    "kernel-interpolation": "kernel_interpolation",
-    "closer-look": "closer_look",
-    "rescaling-bounds": "rescaling_bounds",
-    "predictiveness": "predictiveness",
+
+class Entry(NamedTuple):
+    """An experiment as ``truerisk lab list`` shows it: its module loads torch, this does not. A test compares them."""
+
+    module: str
+    title: str
+    runs: int  # at the scale "quick"
+    claims: int
+
+
+ENTRIES = {
+    "random-labels": Entry("random_labels", "Networks fit random labels", 68, 9),
+    "regularizers": Entry("regularizers", "Do explicit regularizers explain generalization?", 63, 9),
+    "rademacher": Entry(
+        "rademacher", "Rademacher complexity and VC dimension: how many labels can be fitted?", 116, 10
+    ),
+    "memorizer": Entry("memorizer", "A network that memorizes by construction", 312, 7),
+    "kernel-interpolation": Entry("kernel_interpolation", "Kernel interpolation", 155, 17),
+    "closer-look": Entry("closer_look", "A closer look at memorization", 211, 15),
+    "rescaling-bounds": Entry("rescaling_bounds", "What rescaling gives to PAC-Bayes bounds", 70, 12),
+    "predictiveness": Entry("predictiveness", "Which measures predict generalization?", 32, 6),
 }
 VARIABLE = "EXPERIMENT"
 
 
 def names() -> list[str]:
     """The names of the experiments that come with truerisk, in the order in which they are best read."""
-    return list(MODULES)
+    return list(ENTRIES)
 
 
 def load(name: str) -> Experiment:
     """The experiment of this name, or the one in a Python file of your own (``my_experiment.py``)."""
-    if name in MODULES:
-        found = getattr(import_module(f"truerisk.lab.{MODULES[name]}"), VARIABLE)
-    elif name.endswith(".py"):
-        found = _from_file(Path(name))
+    refuse_unknown(name)
+    if name in ENTRIES:
+        found = getattr(import_module(f"truerisk.lab.{ENTRIES[name].module}"), VARIABLE)
     else:
-        close = difflib.get_close_matches(name, MODULES, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(MODULES)}."
-        raise TrueriskError(f"there is no experiment {name!r}; {hint}")
+        found = _from_file(Path(name))
     if not isinstance(found, Experiment):
         raise TrueriskError(f"{name}: {VARIABLE} is a {type(found).__name__}; make it a truerisk.lab.Experiment.")
     return found
+
+
+def refuse_unknown(name: str) -> None:
+    """Refuse what is neither an experiment nor a Python file, without loading any."""
+    if name in ENTRIES or name.endswith(".py"):
+        return
+    close = difflib.get_close_matches(name, ENTRIES, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(ENTRIES)}."
+    raise TrueriskError(f"there is no experiment {name!r}; {hint}")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from truerisk.atomic import write_atomically
+from truerisk.certificates.given import Commands
 from truerisk.certificates.record import Record
 from truerisk.certificates.story import Story, tell
 from truerisk.certificates.tale import Quantity
@@ -17,19 +18,22 @@ from truerisk.report.scale import Scale, scale_svg
 WIDE, NARROW = 780, 320  # pixels: each figure is drawn twice, so that its letters keep their size on a phone
 
 
-def write_report(record: Record, path: str | Path, others: Sequence[Record] = ()) -> Path:
+def write_report(
+    record: Record, path: str | Path, others: Sequence[Record] = (), check: Commands | None = None
+) -> Path:
     """Write the page of a certificate to ``path``: one file that needs nothing else.
 
-    ``others`` are records of other methods that share its delta; they get a table.
+    ``others`` are records of other methods that share its delta; they get a table. ``check``: how to verify it, as
+    ``cert.commands(folder)`` says; without it the page names files and folders in general.
     """
     path = Path(path)
-    write_atomically(path, render(record, others).encode())
+    write_atomically(path, render(record, others, check).encode())
     return path
 
 
-def render(record: Record, others: Sequence[Record] = ()) -> str:
+def render(record: Record, others: Sequence[Record] = (), check: Commands | None = None) -> str:
     """The page as HTML. All text of the record is escaped."""
-    environment, story = templates(), tell(record)
+    environment, story = templates(), tell(record, check)
     scale = scale_of(story)
     environment.filters["cell"] = _cell
     page: str = environment.get_template("certificate.html.j2").render(

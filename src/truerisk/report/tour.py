@@ -17,21 +17,30 @@ from truerisk.tours.result import Tour
 WIDE, NARROW = 780, 340  # pixels: figures are drawn twice, so that their letters keep their size on a phone
 
 
-def write_tour(tour: Tour, path: str | Path) -> Path:
-    """Write the page of a tour to ``path``: one file that needs nothing else."""
+def write_tour(tour: Tour, path: str | Path, folder: str | Path | None = None) -> Path:
+    """Write the page of a tour to ``path``: one file that needs nothing else.
+
+    ``folder``: where the tour was saved, for the commands of the page; without it OUT stands there.
+    """
     path = Path(path)
-    write_atomically(path, render_tour(tour).encode())
+    write_atomically(path, render_tour(tour, folder).encode())
     return path
 
 
-def render_tour(tour: Tour) -> str:
+def render_tour(tour: Tour, folder: str | Path | None = None) -> str:
     """The page as HTML. All text is escaped."""
-    story = tour.story
+    story, commands = tour.story, tour.story.verify if folder is None else tour.verify(str(folder))
     figures = (_labels(tour), _twin(tour), _costs(tour))
     page: str = (
         templates()
         .get_template("tour.html.j2")
-        .render(story=story, acts=list(zip(story.acts, figures, strict=True)), version=__version__)
+        .render(
+            story=story,
+            acts=list(zip(story.acts, figures, strict=True)),
+            version=__version__,
+            commands=commands,
+            general=folder is None,
+        )
     )
     return page
 

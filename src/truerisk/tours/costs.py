@@ -87,7 +87,7 @@ def cost(asked: Asked, name: str, folder: Path, work: Path) -> Cost:
         made = asked.certify(asked.load(), work, method=name, **OPTIONS[name])
     except TrueriskError as error:
         return Cost(name, None, reason=str(error), saved=False)
-    made.save(folder / name)
+    made.save(folder / name, force=True)
     return Cost(name, made.risk_bound, made.empirical_risk, made.record.n_certify, made.record.settings.tried)
 
 

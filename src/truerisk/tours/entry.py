@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truerisk import progress
+from truerisk.certificates.given import Given
 from truerisk.tours import costs, labels, twin
 from truerisk.tours.asked import Asked
 from truerisk.tours.estimate import LABELS, START, TWIN, Outline, measured, outline, parts
@@ -21,6 +21,7 @@ from truerisk.tours.result import Subject, Tour
 if TYPE_CHECKING:
     from truerisk.data import Data
     from truerisk.engine import Engine
+    from truerisk.nets import Architecture
 
 WORKERS = 2  # processes; the parts are few
 MINUTES = 10.0
@@ -74,7 +75,7 @@ def tour(
         found = acts.play()
         files = {str(path.relative_to(folder)): path.read_bytes() for path in _saved(folder)}
     first, second, third, refusal = found
-    subject, seconds = _subject(asked, loaded, arch.name), time.monotonic() - started
+    subject, seconds = _subject(asked, loaded, arch), time.monotonic() - started
     return Tour(subject, first, second, third, plan.left_out, refusal, seconds, files)
 
 
@@ -189,15 +190,10 @@ def _saved(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
-def _subject(asked: Asked, data: Data, name: str) -> Subject:
-    """Names for people, and the options that name the same things on the command line."""
-    if not isinstance(asked.data, str | os.PathLike | None):
-        data_option = "--data FILE"
-    else:
-        data_option = "" if asked.data is None else f"--data {shlex.quote(os.fspath(asked.data))}"
-    own = asked.model if isinstance(asked.model, str) else "FILE.py:FACTORY"
-    model_option = "" if asked.model is None else f"--model {shlex.quote(own)}"
-    return Subject(name, data.name, len(data), data.classes, asked.delta, asked.seed, data_option, model_option)
+def _subject(asked: Asked, data: Data, arch: Architecture) -> Subject:
+    """Names for people, and what names the same things on the command line."""
+    given = Given.of(asked.data, asked.model, asked.data_dir, data.source, arch.kind)
+    return Subject(arch.name, data.name, len(data), data.classes, asked.delta, asked.seed, given)
 
 
 __all__ = ["Tour", "tour"]

@@ -86,7 +86,7 @@ def trained(asked: Asked, name: str, epochs: int | None, folder: Path, work: Pat
 
     data = labeled(asked, name)
     certificate = asked.certify(data, work, method="hold-out", prior=PRIOR, two_sided=True, epochs=epochs)
-    certificate.save(folder / name)
+    certificate.save(folder / name, force=True)  # a second attempt replaces the first
     if name == RANDOM and data.X.nbytes <= LARGEST_FILE:
         (folder / DATA_FILE).write_bytes(_npz(data))
     network, parts, fit = certificate.evidence.network, certificate.evidence.parts, certificate.fit

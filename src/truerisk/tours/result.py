@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from json import dumps
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from truerisk._version import __version__
 from truerisk.atomic import write_atomically
+from truerisk.certificates.given import Given
 from truerisk.tours.costs import OPTIONS, Costs
 from truerisk.tours.labels import DATA_FILE, RANDOM, TRUE, Labels
 from truerisk.tours.twin import Twin
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from truerisk.tours.story import Story
 
 FOLDER, NUMBERS = "tour", "tour.json"
+OUT = "OUT"  # stands for where a tour was saved
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The network and the data of a tour, in words, and the options that name them on the command line."""
+    """The network and the data of a tour, in words, and what ``verify`` must be given of them."""
 
     model: str
     data: str
@@ -31,8 +33,7 @@ class Subject:
     classes: int
     delta: float
     seed: int
-    data_option: str  # "" for the built-in tour
-    model_option: str
+    given: Given = field(default_factory=Given)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,16 @@ class Tour:
         from truerisk.tours.story import tell
 
         return tell(self)
+
+    def verify(self, folder: str = OUT) -> tuple[str, ...]:
+        """The commands, or calls in Python, that check the certificates after ``save(folder)``."""
+        given, place = self.subject.given, f"{folder}/{FOLDER}"
+        lines = [given.verify(f"{place}/{TRUE}")]
+        if DATA_FILE in self.files:
+            made = replace(given, data=f"{place}/{DATA_FILE}", data_dir=None)
+            lines.append(made.verify(f"{place}/{RANDOM}"))
+        saved = [each.name for each in self.costs.ranked if each.saved]
+        return (*lines, *(given.verify(f"{place}/{name}") for name in saved))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: what ``truerisk tour --json`` prints."""

@@ -10,7 +10,7 @@ from truerisk.tours.act import Act
 from truerisk.tours.costs import CODE, HOLD_OUT, POSTERIOR, PROGRESSIVE
 from truerisk.tours.costs_words import tell_costs
 from truerisk.tours.estimate import TWIN
-from truerisk.tours.labels import DATA_FILE, RANDOM, TRUE, Labels
+from truerisk.tours.labels import Labels
 from truerisk.tours.labels_words import tell_labels
 from truerisk.tours.twin_words import tell_twin
 
@@ -53,7 +53,7 @@ def tell(tour: Tour) -> Story:
         f"with probability at most {words.delta(subject.delta)}.",
         acts=acts,
         left_out=_left_out(tour.left_out),
-        verify=_verify(tour),
+        verify=tour.verify(),
     )
 
 
@@ -75,15 +75,3 @@ def _left_out(names: tuple[str, ...]) -> str:
         return ""
     listed = ", ".join(PARTS[name] for name in names)
     return f"Left out, by the estimate before the start, to stay within the time limit: {listed}."
-
-
-def _verify(tour: Tour) -> tuple[str, ...]:
-    """The commands that check the certificates; OUT is where they were saved."""
-    subject = tour.subject
-    model = f" {subject.model_option}" if subject.model_option else ""
-    data = f" {subject.data_option}" if subject.data_option else ""
-    lines = [f"truerisk verify OUT/tour/{TRUE}{data}{model}"]
-    if DATA_FILE in tour.files:
-        lines.append(f"truerisk verify OUT/tour/{RANDOM} --data OUT/tour/{DATA_FILE}{model}")
-    saved = [each.name for each in tour.costs.ranked if each.saved]
-    return (*lines, *(f"truerisk verify OUT/tour/{name}{data}{model}" for name in saved))

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from truerisk.certificates.certificate import CERTIFICATE, OTHERS
 from truerisk.certificates.charge import TUNED_ON, tried_before
 from truerisk.certificates.checking.reading import read_record
 from truerisk.certificates.evidence import Evidence
 from truerisk.certificates.files import decode, encode, read_files, refuse_other_forms
+from truerisk.certificates.folder import CERTIFICATE, OTHERS
+from truerisk.certificates.given import is_known
 from truerisk.certificates.record import Record
 from truerisk.certificates.settings import Settings
 from truerisk.certificates.workshop.priors import random_weights
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError, VerificationError
-from truerisk.names import SAFE_SOURCES
 from truerisk.nets import BUILTIN, Architecture, architecture, builtin, refitted
 
 
@@ -56,7 +56,7 @@ def open_case(folder: Path, data: object, model: object, data_dir: str | Path | 
     settings = claimed.settings
     files = read_files(folder, claimed.files)
     result.checked.append(f"{len(files)} files have the hashes that the certificate names")
-    loaded = _data(claimed, data, data_dir)
+    loaded = _data(claimed, data, data_dir, result)
     result.checked.append(f"the data is the certified data ({len(loaded):,} examples)")
     if (claimed.data.input_shape, claimed.data.classes) != (tuple(loaded.input_shape), loaded.classes):
         raise VerificationError(
@@ -153,10 +153,10 @@ def _check_random(settings: Settings, arch: Architecture, stored: Evidence) -> N
             raise VerificationError(f"the {name} is over other weights than the settings make random; certify again.")
 
 
-def _data(record: Record, data: object, data_dir: str | Path | None) -> Data:
+def _data(record: Record, data: object, data_dir: str | Path | None, result: Verification) -> Data:
     claimed, given = record.data, data is not None
     if not given:
-        if str(claimed.source).removesuffix(":test") not in SAFE_SOURCES:
+        if not is_known(claimed.source):
             raise TrueriskError(f"the certificate is about your own data ({claimed.name}); give this data (--data).")
         data = claimed.source
     loaded = load(data, data_dir)
@@ -171,5 +171,7 @@ def _data(record: Record, data: object, data_dir: str | Path | None) -> Data:
             f"the certificate calls its data {claimed.source}, but it is another dataset; give the certified data."
         )
     if given:  # other names for the same numbers are fine: the hash decides
-        return replace(loaded, name=claimed.name, source=claimed.source)
+        if loaded.class_names and claimed.class_names and loaded.class_names != claimed.class_names:
+            result.noticed.append("the certificate and the data give the classes other names; the numbers agree")
+        return replace(loaded, name=claimed.name, source=claimed.source, class_names=claimed.class_names)
     return loaded

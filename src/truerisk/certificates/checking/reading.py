@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from truerisk.certificates.certificate import CERTIFICATE
 from truerisk.certificates.counts import RescaledKL
+from truerisk.certificates.folder import CERTIFICATE
 from truerisk.certificates.ledger import Entry
+from truerisk.certificates.made import checked
 from truerisk.certificates.methods import find_method
 from truerisk.certificates.origins import SPLIT, SUFFIX
 from truerisk.certificates.record import FORMAT, DataCard, Derivation, Fit, Floor, Lower, Part, Record
@@ -130,6 +131,7 @@ def _record(field: _Fields) -> Record:
         files=field("files", dict[str, str]),
         software=field("software", dict[str, str]),
         version=field("version", str),
+        made=checked(field("made", str)),
         fit=field("fit", Fit | None),
         words=field("words", int),
     )

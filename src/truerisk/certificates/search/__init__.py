@@ -17,7 +17,7 @@ from truerisk import words
 from truerisk.certificates.choose import settings_for
 from truerisk.certificates.draws import NOTHING_SAID
 from truerisk.certificates.methods import BASELINE
-from truerisk.certificates.prior import Prior
+from truerisk.certificates.prior import Prior, splits_of
 from truerisk.certificates.request import Request
 from truerisk.certificates.search.contest import Entrant, Field, compete, free_rows, shortened
 from truerisk.certificates.search.curve import Curve, Prediction, best_split, predict_floors
@@ -143,7 +143,7 @@ def search(
     ('mlp:16', 0.01, 4)
     """
     check_seed(seed)
-    splits = _splits([priors] if isinstance(priors, str) else priors)
+    splits = splits_of([priors] if isinstance(priors, str) else priors)
     loaded = load("digits" if data is None else data, data_dir)
     given: dict[str, Any] = {"delta": delta, "epochs": epochs, "trust_factory": trust_factory, "outputs": outputs}
     networks, loaded = _architectures(models, loaded, trust_factory, outputs)
@@ -167,20 +167,6 @@ def search(
         data=str(data) if isinstance(data, str | Path) else loaded.source or Search.data,
         options={name: value for name, value in given.items() if value != USUAL[name]},
     )
-
-
-def _splits(texts: Sequence[str]) -> list[Prior]:
-    """The splits without repeats, smallest first."""
-    if not texts:
-        raise TrueriskError("there is no split to choose from; give at least one, such as --prior split:0.5.")
-    priors = [Prior.parse(text) for text in dict.fromkeys(texts)]
-    free = [prior for prior in priors if prior.data_free]
-    if free:
-        raise TrueriskError(
-            f"with the data-free prior {free[0]} every row certifies, so no row is left to search on; give --prior "
-            "split:FRACTION, or compare certificates with --tried."
-        )
-    return sorted(priors, key=lambda prior: prior.fraction)
 
 
 def _architectures(

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
+from truerisk.cli import complete
 from truerisk.cli.options import Json, Quiet
 
 if TYPE_CHECKING:
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
 NAMES = {"predictor": "--for", "unlabelled": "--unlabeled"}  # flags that are not called like their field
 FORMER = {"--unlabelled": "--unlabeled"}  # spellings that still work
 Out = Annotated[Path, typer.Option(help="Folder for certificate.json, weights, and report.html.")]
-WRITTEN = {"out": (Out, Path("truerisk-out")), "json": (Json, False), "quiet": (Quiet, False)}  # next to what is read
+Force = Annotated[bool, typer.Option("--force", help="Replace the certificate that is in the folder.")]
+WRITTEN = {
+    "out": (Out, Path("truerisk-out")),
+    "force": (Force, False),
+    "json": (Json, False),
+    "quiet": (Quiet, False),
+}  # next to what is read
 
 
 def certify() -> None:
@@ -72,12 +79,12 @@ def _whole() -> Any:
 
     of_methods = _of_methods()
 
-    def whole(out: Path, json: bool, quiet: bool, **asked: Any) -> None:
+    def whole(out: Path, force: bool, json: bool, quiet: bool, **asked: Any) -> None:
         from truerisk.cli import commands
 
         own = {flag.name: asked.pop(flag.name) for flag in of_methods}
         options = {name: value for name, value in own.items() if value is not None}
-        commands.certify({**asked, "options": options}, out, json, quiet)
+        commands.certify({**asked, "options": options}, out, force, json, quiet)
 
     # A method's own default is not the command's: only what was given is handed to it.
     declared = {flag.name: _annotated(flag, flag.default) for flag in flags(Request)}
@@ -111,6 +118,6 @@ def _annotated(flag: Flag, default: Any) -> tuple[Any, Any]:
     kind = flag.kind if flag.kind in (bool, int, float) else str
     shown: bool | str = (flag.shown or False) if default is None else kind is not bool
     name = NAMES.get(flag.name, f"--{flag.name.replace('_', '-')}")
-    option = typer.Option(name, help=flag.help, show_default=shown)
+    option = typer.Option(name, help=flag.help, show_default=shown, autocompletion=complete.of(flag))
     annotation: Any = Annotated[kind if default is not None else kind | None, option]
     return annotation, default

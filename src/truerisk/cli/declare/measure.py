@@ -7,13 +7,18 @@ from typing import Annotated
 
 import typer
 
+from truerisk.cli import complete
 from truerisk.cli.options import DataDir, Json, Model, Outputs, Quiet
 
 
 def measure(
     data: Annotated[
         str | None,
-        typer.Option(help="What it was trained on: a name or a path, as for certify.", show_default="digits"),
+        typer.Option(
+            help="What it was trained on: a name or a path, as for certify.",
+            show_default="digits",
+            autocompletion=complete.data,
+        ),
     ] = None,
     model: Model = None,
     weights: Annotated[

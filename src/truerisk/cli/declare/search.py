@@ -7,16 +7,22 @@ from typing import Annotated
 
 import typer
 
+from truerisk.cli import complete
 from truerisk.cli.options import DataDir, Device, Epochs, Json, Outputs, Quiet, TrustFactory
 
 
 def search(
     data: Annotated[
-        str | None, typer.Option(help="Dataset name or path, as for certify.", show_default="digits")
+        str | None,
+        typer.Option(help="Dataset name or path, as for certify.", show_default="digits", autocompletion=complete.data),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="Network, as for certify; repeat the option to compare.", show_default="by input"),
+        typer.Option(
+            help="Network, as for certify; repeat the option to compare.",
+            show_default="by input",
+            autocompletion=complete.model,
+        ),
     ] = None,
     lr: Annotated[
         list[float] | None,

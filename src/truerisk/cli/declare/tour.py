@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
+from truerisk.cli import complete
 from truerisk.cli.options import DataDir, Json, Model, Outputs, Quiet
 
 
 def tour(
-    data: Annotated[str | None, typer.Option(help="Name or path, as for certify.", show_default="digits")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Name or path, as for certify.", show_default="digits", autocompletion=complete.data),
+    ] = None,
     model: Model = None,
     delta: Annotated[float, typer.Option(help="Failure probability of each certificate.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of the split, the training, and the random labels.")] = 0,

@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from truerisk.cli import complete
 from truerisk.cli.options import DataDir, Folder, Json, Model, Quiet
 
 
 def verify(
     folder: Folder,
     data: Annotated[
-        str | None, typer.Option(help="Certified data; needed if it is your own.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Certified data; needed if it is your own.", show_default=False, autocompletion=complete.data
+        ),
     ] = None,
     model: Model = None,
     retrain: Annotated[
@@ -38,7 +42,14 @@ def verify(
 
 def predict(
     folder: Folder,
-    data: Annotated[str, typer.Option(help="Inputs: a dataset name, a folder, .npz (X), or .npy.", show_default=False)],
+    data: Annotated[
+        str,
+        typer.Option(
+            help="Inputs: a dataset name, a folder, .npz (X), or .npy.",
+            show_default=False,
+            autocompletion=complete.data,
+        ),
+    ],
     model: Model = None,
     out: Annotated[Path | None, typer.Option(help="File for the labels, one per line.", show_default=False)] = None,
     seed: Annotated[int, typer.Option(help="Seed for sampling the weights of a stochastic predictor.")] = 0,

@@ -1,3 +1,5 @@
+"""``python -m truerisk``."""
+
 from truerisk.cli import main
 
 if __name__ == "__main__":
