@@ -124,6 +124,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "n": "Number of rows.",
         "classes": "Number of classes.",
         "input_shape": "Shape of one input.",
+        "dtype": "Type of the inputs: ``float32``, or ``int64`` where the network takes integers, such as token ids.",
         "counts": "Number of rows of each class.",
         "sha256": "SHA-256 of shape, inputs, labels, and number of classes.",
         "class_names": "Names of the classes in the order of their numbers, or an empty list. The hash does not cover "
@@ -194,6 +195,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "two_sided": "Whether the risk is bounded from below as well.",
         "own_errors": "With ``fresh`` and a training set of its own: wrong answers on that set, on your word.",
         "own_rows": "Number of examples in that set; 0 where none was given.",
+        "outputs": "Only for a network with one output per example: ``logits`` or ``probabilities``.",
     },
     "settings.plans": {
         "prior": "The network that is trained on the prior's own examples.",
