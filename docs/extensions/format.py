@@ -510,7 +510,7 @@ def _kind(flag: Flag) -> str:
 
 def _default(flag: Flag, kind: type[Method]) -> str:
     """The default of this very method, as JSON has it."""
-    value = kind().options()[flag.name]
+    value = kind().options().get(flag.name, flag.shown)
     return code(f"{value:g}" if isinstance(value, float) else str(value))
 
 

@@ -45,6 +45,12 @@ def data() -> Data:
     return Data("shades", np.sqrt(digits.X[:ROWS]), digits.y[:ROWS], digits.classes)
 
 
+def parity() -> Data:
+    """The same rows with two classes, and names for them."""
+    digits = data()
+    return Data("parity", digits.X, digits.y % 2, 2, class_names=("even", "odd"))
+
+
 def unseen() -> np.ndarray:
     return np.sqrt(load("digits").X[ROWS : ROWS + UNSEEN])
 
@@ -109,10 +115,19 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "disagreement-recursive": lambda: _disagreement(surrogate="recursive", steps=2),
     "disagreement-single-draw": lambda: _disagreement(surrogate="single-draw"),
     "own-training": lambda: {"method": "pac-bayes-kl", "fit": own_fit},
+    "one-logit": lambda: {
+        "data": parity(),
+        "method": "pac-bayes-kl",
+        "epochs": 20,
+        "options": {"draws": 5000},
+    },
     "all": lambda: {"method": "all", "predictor": "deterministic", "options": {"rounds": 3}},
 }
 STORED = ("pac-bayes-kl-grid", "recursive-split", "disagreement-single-draw")  # whole folders, for verify
-MODELS = {"own-training": lambda: lambda: mlp((1, 8, 8), 10, hidden=(8,))}
+MODELS = {
+    "own-training": lambda: lambda: mlp((1, 8, 8), 10, hidden=(8,)),
+    "one-logit": lambda: lambda: mlp((1, 8, 8), 1, hidden=(8,)),
+}
 
 
 def certificate(name: str) -> Certificate:
@@ -121,7 +136,7 @@ def certificate(name: str) -> Certificate:
     if "fresh" in given:
         given.pop("epochs")
     else:
-        given["data"] = data()
+        given.setdefault("data", data())
     return truerisk.certify(MODELS.get(name, lambda: "mlp:8")(), **given)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import truerisk
 from truerisk import cli
-from truerisk.data import Data, load
+from truerisk.data import Data, Inputs, load
 from truerisk.errors import TrueriskError, VerificationError
 from truerisk.report.certificate import render
 
@@ -22,12 +21,6 @@ def three(class_names=NAMES) -> Data:
     digits = load("digits")
     rows = np.flatnonzero(digits.y < 3)
     return Data("three", digits.X[rows], digits.y[rows], 3, class_names=class_names)
-
-
-class Inputs(NamedTuple):
-    X: np.ndarray
-    y: np.ndarray | None
-    class_names: tuple[str, ...]
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +94,10 @@ def predict(saved, monkeypatch, capsys):
 def test_predictions_are_names(cert, predict):
     data = three()
     labels = cert.predictor(data.X)
-    code, out, err = predict((data.X, None))
+    code, out, err = predict(Inputs(data.X, None))
     assert (code, err) == (0, "")
     assert out.split() == [NAMES[label] for label in labels]
-    found = json.loads(predict((data.X, data.y), "--json")[1])
+    found = json.loads(predict(Inputs(data.X, data.y), "--json")[1])
     assert found["predictions"] == labels.tolist()
     assert found["class_names"] == list(NAMES)
     assert found["error_rate"] == float((labels != data.y).mean())

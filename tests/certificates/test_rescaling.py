@@ -15,6 +15,8 @@ from truerisk.certificates.frozen import hashes
 from truerisk.certificates.workshop.rescaling import BEST, best_log_scales, followed, moved, rescaled_kl
 from truerisk.data import load
 
+BLANK = load("digits").blank
+
 
 @pytest.mark.parametrize("prior", ["zero", "init", "split:0.5"])
 def test_the_kl_is_rescaled(prior, tmp_path):
@@ -81,7 +83,7 @@ def test_log_scales_that_move_a_running_mean_are_refused(tmp_path):
     prior, posterior = cert.evidence.prior, cert.evidence.posterior
     forged = {name: torch.full_like(t, 0.2) for name, t in cert.evidence.log_scales.items()}
     with pytest.raises(truerisk.TrueriskError, match=r"fix 2\.running_mean at different values"):
-        rescaled_kl(posterior, prior, forged, (1, 8, 8))
+        rescaled_kl(posterior, prior, forged, BLANK)
     evidence = replace(cert.evidence, arrays={**cert.evidence.arrays, "log_scales": forged})
     made = frozen(settings_of(cert), load("digits"), evidence)
     truerisk.Certificate(replace(cert.record, files=hashes(made.files)), made).save(tmp_path)
@@ -100,10 +102,10 @@ def test_random_labels_stay_uncertified():
 def test_the_stored_log_scales_are_the_best_ones():
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
     q, p = Gaussian.around(net, 0.02), Gaussian.zero(net, 0.2)
-    symmetry = followed(p, (1, 8, 8))
+    symmetry = followed(p, BLANK)
     scales = best_log_scales(q, p, symmetry)
     assert scales is not None
-    found = rescaled_kl(moved(q, scales, symmetry)[0], p, scales, (1, 8, 8))
+    found = rescaled_kl(moved(q, scales, symmetry)[0], p, scales, BLANK)
     # A moved posterior is rounded to float32.
     assert found.kl == pytest.approx(truerisk.tighten(q, p, symmetry).kl_after, rel=1e-6)
     assert found.original == pytest.approx(q.kl(p), rel=1e-6)
@@ -113,7 +115,7 @@ def test_a_posterior_that_float32_cannot_hold_stays_where_it_is():
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
     q = Gaussian.around(net, 0.02)
     far = {name: torch.full((8,), 200.0).double() for name in ("best", "with a tuned prior")}
-    symmetry = followed(q, (1, 8, 8))
+    symmetry = followed(q, BLANK)
     assert moved(q, far, symmetry) == (q, None)
     assert moved(q, None, symmetry) == (q, None)
     assert moved(q, far, None) == (q, None)
