@@ -19,7 +19,7 @@ class VerificationError(TrueriskError):
 
 
 class NotRepeatedError(VerificationError):
-    """Training again gave other weights here, so the claim is neither confirmed nor contradicted; exit code 1.
+    """Training or drawing again gave something else here: the claim is neither confirmed nor contradicted; exit code 1.
 
     ``risk_bound`` is the bound that ``verify`` derived from the networks it made itself.
     """

@@ -114,6 +114,89 @@ def test_what_one_output_means_is_part_of_the_certificate(tmp_path):
         truerisk.verify(tmp_path, data=data, model=build)
 
 
+class Packed(nn.Module):
+    """Counts the tokens that are not padding, and cannot run on an input of zeros."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.rnn, self.head = (
+            nn.Embedding(doors.VOCABULARY, 4),
+            nn.GRU(4, 4, batch_first=True),
+            nn.Linear(4, 1),
+        )
+
+    def forward(self, ids):
+        lengths = (ids != 0).sum(1)
+        packed = nn.utils.rnn.pack_padded_sequence(self.words(ids), lengths, batch_first=True, enforce_sorted=False)
+        return self.head(self.rnn(packed)[1][-1])
+
+
+def test_a_network_that_does_not_run_on_zeros(tmp_path):
+    data = doors.sentences()
+    there_and_back(truerisk.certify(Packed, data, epochs=1), tmp_path, Packed, data)
+
+
+def test_one_logit_says_how_it_is_read():
+    cert = truerisk.certify(doors.OneLogit, doors.tumors(), epochs=1)
+    assert any("one output per example, which you mean as logits: class 1 is answered above 0" in line
+               for line in cert.assumptions)  # fmt: skip
+
+
+def test_probabilities_that_are_none_are_contradicted(tmp_path, monkeypatch):
+    """A forger who reads logits at another threshold would have a second predictor to choose from."""
+    from truerisk.nets import adapt
+
+    torch.manual_seed(0)
+    net, data = doors.OneLogit(), doors.tumors()
+    with monkeypatch.context() as forged:
+        forged.setattr(adapt, "_meaning", lambda *_: "probabilities")
+        truerisk.certify(net, fresh=data).save(tmp_path)
+    with pytest.raises(truerisk.VerificationError, match="are not probabilities"):
+        truerisk.verify(tmp_path, data=data, model=net)
+
+
+def test_a_built_in_network_has_no_single_output(tmp_path):
+    truerisk.certify("mlp:4", "digits", epochs=1).save(tmp_path)
+    file = tmp_path / "certificate.json"
+    text = file.read_text()
+    file.write_text(text.replace('"own_rows": 0', '"own_rows": 0,\n    "outputs": "logits"'))
+    assert file.read_text() != text
+    with pytest.raises(truerisk.VerificationError):
+        truerisk.verify(tmp_path)
+
+
+def test_one_logit_of_a_built_in_shape_is_charged_like_the_built_in_network():
+    digits = load("digits")
+    data = (digits.X.reshape(-1, 64), digits.y % 2)
+    one, two = (
+        truerisk.certify(lambda k=k: nn.Sequential(nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, k)), data, epochs=1)
+        for k in (1, 2)
+    )
+    assert one.record.settings.tried == two.record.settings.tried > 1
+
+
+def test_a_count_of_few_draws_is_repeated(tmp_path, monkeypatch):
+    """Chance explains a count of half the errors where there are few draws; the certificate's own draws do not."""
+    from dataclasses import replace
+
+    import truerisk.pacbayes as pacbayes
+
+    honest = pacbayes.gibbs_risk
+    with monkeypatch.context() as forged:
+        forged.setattr(
+            pacbayes,
+            "gibbs_risk",
+            lambda *a, **k: (lambda e: replace(e, errors=e.errors // 2, sure=0))(honest(*a, **k)),
+        )
+        cert = truerisk.certify("mlp:8", DIGITS, method="pac-bayes-kl", epochs=8, options={"draws": 1})
+    cert.save(tmp_path)
+    with pytest.raises(truerisk.VerificationError, match=r"own draws give|new draws give"):
+        truerisk.verify(tmp_path, data=DIGITS)
+    cert = truerisk.certify("mlp:8", DIGITS, method="pac-bayes-kl", epochs=8, options={"draws": 1})
+    cert.save(tmp_path, force=True)
+    assert truerisk.verify(tmp_path, data=DIGITS).claimed == cert.risk_bound
+
+
 # ---- integers --------------------------------------------------------------------------------------------------
 
 
@@ -164,6 +247,20 @@ def test_equal_rows_are_found_across_types():
     for fresh, seen in ((ids, ids.astype(np.float32)), (ids.astype(np.float64), ids)):
         with pytest.raises(truerisk.TrueriskError, match="equal one in the data that the network was trained on"):
             truerisk.certify(net, fresh=(fresh, y), trained_on=(seen, y))
+
+
+def test_other_inputs_that_the_network_does_not_take_are_refused():
+    ids, y = doors.sentences()
+    torch.manual_seed(0)
+    net = doors.Tokens()
+    outside = np.where(ids == 3, doors.VOCABULARY, ids)
+    with pytest.raises(truerisk.TrueriskError, match="does not run on inputs of shape"):
+        truerisk.certify(net, fresh=(ids[:200], y[:200]), trained_on=(outside[200:], y[200:]))
+    with pytest.raises(truerisk.TrueriskError, match="give both as integers"):
+        truerisk.certify(net, fresh=(ids[:200], y[:200]), trained_on=(ids[200:].astype(np.float32), y[200:]))
+    weights = net.state_dict()
+    with pytest.raises(truerisk.TrueriskError, match="does not run on inputs of shape"):
+        truerisk.certify(doors.Tokens, (ids[:200], y[:200]), weights=weights, unlabelled=outside[200:])
 
 
 # ---- untrained networks and other names ------------------------------------------------------------------------

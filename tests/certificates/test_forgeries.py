@@ -160,15 +160,16 @@ def test_the_number_of_passes_is_derived(half, noise, tmp_path):
 
 
 def test_the_bound_is_that_of_verify_even_where_the_claim_is_plausible(half, noise, tmp_path):
-    """A claim within chance is confirmed, and the number that is returned has nothing of it."""
+    """A claim within chance is not confirmed, because the certificate's own draws give another count."""
     settings, honest = settings_of(half), counted(settings_of(half), noise, half.frozen)
     count = honest["draws"]
     slightly = sealed(settings, noise, half.evidence, claiming(honest, count.value - count.value // 200))
     folder = saved(slightly, tmp_path)
-    result = truerisk.verify(folder, data=noise, seed=3)
-    assert result.claimed == slightly.risk_bound < result.risk_bound
-    assert result.risk_bound == truerisk.verify(saved(half, tmp_path / "b"), data=noise, seed=3).risk_bound
-    assert truerisk.verify(folder, data=noise).risk_bound != truerisk.verify(folder, data=noise).risk_bound
+    with pytest.raises(NotRepeatedError, match=r"own draws give [\d,]+ \(draws\)") as error:
+        truerisk.verify(folder, data=noise, seed=3)
+    honestly = saved(half, tmp_path / "b")
+    assert error.value.risk_bound == truerisk.verify(honestly, data=noise, seed=3).risk_bound > slightly.risk_bound
+    assert truerisk.verify(honestly, data=noise).risk_bound != truerisk.verify(honestly, data=noise).risk_bound
 
 
 @pytest.mark.parametrize(("size", "rate"), [(1, 0.02), (1, 0.5), (10, 0.1)])

@@ -105,11 +105,12 @@ def test_a_fraction_that_sets_no_row_aside_is_refused(shades, method):
 
 
 def test_a_disagreement_certificate_that_names_a_default(shades, unlabelled, target, tmp_path):
-    """Before, options were stored as the user gave them, in the same format 3: these honest folders were confirmed."""
+    """Options are stored as the user gave them, those of the surrogate as well."""
     options = {"surrogate": "progressive"}
-    cert = truerisk.certify(target, shades, method="disagreement", unlabelled=unlabelled, epochs=1, options=options)
-    folder = edited(cert, tmp_path, lambda r: r["settings"]["options"].update(blocks=5))
-    assert truerisk.verify(folder, data=shades, model=target).claimed == cert.risk_bound
+    given = options | {"blocks": 5}
+    cert = truerisk.certify(target, shades, method="disagreement", unlabelled=unlabelled, epochs=1, options=given)
+    cert.save(tmp_path)
+    assert truerisk.verify(tmp_path, data=shades, model=target).claimed == cert.risk_bound
     named = Disagreement.of(options | {"blocks": 5})
     assert named.options() == options | {"blocks": 5}
     assert Disagreement.of(options).options() == options

@@ -556,3 +556,33 @@ class TestOneCertificatePerFolder:
         code, _, err = run("certify", *QUICK, "--out", "measured", "--force")
         assert code == 2
         assert "measured holds the files of truerisk measure; give another folder." in err
+
+
+def test_more_errors_than_were_certified_get_a_word(run, tmp_path):
+    """Pixels from 0 to 16 where the certified ones lay between 0 and 1 are mostly misclassified."""
+    digits = load("digits")
+    small = digits.take(range(300))
+    run("certify", "--epochs", "5", "--model", "mlp:32", "--out", "o", "--quiet")
+    np.savez("same.npz", X=small.X, y=small.y)
+    np.savez("other.npz", X=1 - small.X, y=small.y)
+    _, _, err = run("predict", "o", "--data", "same.npz")
+    assert "chance does not explain" not in err
+    _, _, err = run("predict", "o", "--data", "other.npz")
+    assert "chance does not explain the difference; check the order of the columns" in err
+
+
+def test_ctrl_c_before_any_work_is_one_word(monkeypatch, capsys):
+    from truerisk import cli
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert (stop.value.code, capsys.readouterr().err) == (130, "stopped.\n")
+
+
+def test_the_time_of_measures_is_told_where_they_take_time(run):
+    _, _, err = run("measure", "--model", "mlp:8", "--only", "parameters,l2-norm", "--out", "m")
+    assert "measuring takes" not in err

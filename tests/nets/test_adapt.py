@@ -59,14 +59,31 @@ def test_the_logits_are_used_even_if_they_are_not_first():
     assert find_reading((torch.zeros(4, 10), torch.zeros(4, 16)), 10) == Reading(0)
 
 
+def test_a_tuple_is_searched_for_logits():
+    """By shape, where one fits; of several that fit, the first item, as networks with auxiliary outputs return it."""
+    features, logits, loss = torch.zeros(4, 16), torch.zeros(4, 10), torch.zeros(())
+    assert find_reading((features, logits), 10) == Reading(1)
+    assert find_reading((loss, logits, features), 10) == Reading(1)
+    assert find_reading((None, logits), 10) == Reading(1)
+    assert find_reading((logits, logits), 10) == Reading(0)
+    assert find_reading({"features": features, "scores": logits}, 10) == Reading("scores")
+    with pytest.raises(TrueriskError, match="return the logits alone"):
+        find_reading((features, logits, logits), 10)
+    assert find_reading((features, torch.zeros(4)), 2) == Reading(1, column=LOGITS)
+
+
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ({"a": torch.zeros(4, 10), "b": torch.zeros(4, 3)}, "a dict with a, b; return the logits under the key"),
+        (
+            {"a": torch.zeros(4, 10), "b": torch.zeros(4, 10)},
+            r"a dict with a \(4, 10\), b \(4, 10\); return the logits",
+        ),
+        ({"a": torch.zeros(4, 9), "b": torch.zeros(4, 3)}, r"a dict with a \(4, 9\), b \(4, 3\); return the logits"),
         ({"a": 3}, "a dict with no tensor"),
         ("text", "returns a str; return a tensor of logits"),
-        ((), "returns a tuple; return a tensor"),
-        (("text", torch.zeros(4, 10)), "without a tensor of logits"),
+        ((), "a tuple with no tensor"),
+        ((torch.zeros(4, 16), torch.zeros(4, 12)), r"a tuple with 0 \(4, 16\), 1 \(4, 12\)"),
         (None, "returns a NoneType"),
     ],
 )
@@ -189,6 +206,82 @@ def test_near_ties_of_one_logit_are_measured_by_the_other_outputs():
     assert tally(two, torch.tensor([1, 1, 1])).near_ties == 0
 
 
+def test_where_near_ties_are_does_not_depend_on_chunks(monkeypatch):
+    """Images of 3 x 224 x 224 come one by one: their logits are measured by those of all others as well."""
+    from truerisk.nets import count_wrong, evaluate
+
+    X = np.array([[1e-6], [-20.0], [30.0], [np.nan]], np.float32)
+    network, y = Adapted(nn.Identity(), Reading(column=LOGITS)), np.array([0, 0, 1, 1])
+    found = []
+    for rows in (1, 2, 1000):
+        monkeypatch.setattr(evaluate, "ROWS", rows)
+        found.append(count_wrong(network, X, y))
+    assert found[0] == found[1] == found[2]
+    assert (found[0].errors, found[0].sure, found[0].near_ties) == (2, 0, 1)
+
+
+def test_half_precision_probabilities_are_finite():
+    for dtype in (torch.float16, torch.bfloat16):
+        z = Adapted(nn.Identity(), Reading(column=PROBABILITIES))(torch.tensor([[0.0], [1.0], [0.7]], dtype=dtype))
+        assert z.isfinite().all()
+        assert z[:, 1].sign().tolist() == [-1, 1, 1]
+
+
+class Squeezed(nn.Module):
+    def __init__(self, classes=1):
+        super().__init__()
+        self.fc = nn.Linear(30, classes)
+
+    def forward(self, x):
+        return self.fc(x).squeeze()
+
+
+def test_squeeze_of_one_example_is_understood_or_named():
+    network, _ = adapted(Squeezed(), binary())
+    check_network(network, binary().X, 2)
+
+    class Alone(Squeezed):
+        def forward(self, x):
+            return self.fc(x) if len(x) > 1 else 1 / 0
+
+    with pytest.raises(TrueriskError, match="does not run on one example alone"):
+        check_network(Alone(3), binary().X, 2)
+
+
+def test_the_own_network_is_left_alone():
+    """Neither its mode nor its numbers change; lazy layers stay lazy, and are refused."""
+    own = doors.OneLogit().train()
+    adapted(own, binary())
+    assert own.training
+    lazy = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
+    with pytest.raises(TrueriskError, match="lazy layers"):
+        truerisk.certify(lazy, fresh=doors.tumors())
+    with pytest.raises(TrueriskError, match="lazy layers"):
+        truerisk.certify(lambda: nn.Sequential(nn.LazyLinear(1)), fresh=doors.tumors())
+
+
+class Auxiliary(doors.Base):
+    """As GoogLeNet and Inception: more than logits, in one of the modes only."""
+
+    def __init__(self, mode=True):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, x):
+        return self.both(x) if self.training == self.mode else self.both(x)[0]
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_more_outputs_in_one_mode(mode, tmp_path):
+    def build():
+        return Auxiliary(mode)
+
+    cert = truerisk.certify(build, DIGITS, epochs=2)
+    assert cert.risk_bound == truerisk.certify(doors.Plain, DIGITS, epochs=2).risk_bound
+    cert.save(tmp_path)
+    truerisk.verify(tmp_path, data=DIGITS, model=build)
+
+
 # ---- integers --------------------------------------------------------------------------------------------------
 
 
@@ -219,6 +312,28 @@ def test_a_token_that_the_table_does_not_hold_is_found_wherever_it_is():
     check_network(doors.Tokens(), ids, 2)
 
 
+def test_integers_become_floats_where_only_these_run():
+    """A table of positions does not look the inputs up."""
+
+    class Positions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.positions, self.fc = nn.Embedding(30, 4), nn.Linear(30, 2)
+
+        def forward(self, x):
+            return self.fc(x) + self.positions(torch.arange(30)).sum()
+
+    _, taken = fitted(architecture(Positions, (30,), 2), binary(integers=True))
+    assert not taken.integers
+
+
+def test_real_numbers_for_a_table_are_named_as_the_reason():
+    ids, _ = doors.sentences(40)
+    for wrong in (ids.astype(np.float32), ids.astype(np.uint8) / np.float32(255)):
+        with pytest.raises(TrueriskError, match=r"it looks integers up in a table, .* so give int64"):
+            check_network(doors.Tokens(), wrong.astype(np.float32), 2)
+
+
 def test_large_integers_are_told_apart():
     """As float32 numbers 2^24 and 2^24 + 1 are equal."""
     from truerisk.data import row_hashes
@@ -235,12 +350,15 @@ def test_large_integers_are_told_apart():
 def test_the_reading_of_a_certificate_is_found_again_without_data():
     blank = np.zeros((1, 30), np.float32)
     arch = architecture(lambda: doors.OneLogit(sigmoid=True), (30,), 2)
-    assert refitted(arch, blank, 2, PROBABILITIES).column == PROBABILITIES
+    assert refitted(arch, [blank], 2, PROBABILITIES).column == PROBABILITIES
     with pytest.raises(TrueriskError, match="give the certified model"):
-        refitted(arch, blank, 2, "")
+        refitted(arch, [blank], 2, "")
     with pytest.raises(TrueriskError, match="give the certified model"):
-        refitted(architecture("mlp:4", (30,), 2), blank, 2, LOGITS)
-    assert refitted(architecture("mlp:4", (30,), 2), blank, 2, "").column == ""
+        refitted(architecture("mlp:4", (30,), 2), [blank], 2, LOGITS)
+    assert refitted(architecture("mlp:4", (30,), 2), [blank], 2, "").column == ""
+    # A network that runs on no example is taken for what its certificate says.
+    assert refitted(arch, [blank[:, :3]], 2, PROBABILITIES).column == PROBABILITIES
+    assert refitted(arch, [blank[:, :3], blank], 2, PROBABILITIES).column == PROBABILITIES
 
 
 def test_copies_are_adapted_too():

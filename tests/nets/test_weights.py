@@ -261,6 +261,38 @@ def test_nothing_is_loaded_in_part(change):
     )
 
 
+def test_two_networks_in_one_checkpoint_are_not_guessed():
+    """An average of the weights next to them (EMA), or a teacher next to its student."""
+    one, two = net(), net()
+    both = {f"net.{k}": v for k, v in one.state_dict().items()} | {f"ema.{k}": v for k, v in two.state_dict().items()}
+    with pytest.raises(TrueriskError, match=r"fit in two ways \(the prefix 'ema.' .* 'net.'"):
+        load_weights(net(), both)
+    copies = {f"{prefix}.{k}": v for k, v in one.state_dict().items() for prefix in ("a", "b")}
+    module = net()
+    load_weights(module, copies)  # whichever it is
+    assert same(module.state_dict(), one.state_dict())
+
+
+def test_codes_of_a_quantized_network_are_no_weights():
+    trained = net().state_dict()
+    for change in (lambda v: (100 * v).to(torch.int8), lambda v: v.to(torch.complex64)):
+        with pytest.raises(TrueriskError, match="do not fit the model"):
+            load_weights(net(), {name: change(value) for name, value in trained.items()})
+    module = net()
+    load_weights(module, {name: value.half() for name, value in trained.items()})
+    assert torch.allclose(module[0].weight, trained["0.weight"], atol=1e-3)
+
+
+def test_old_checkpoints_lack_the_counters_of_batch_norm():
+    def build():
+        return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+
+    trained, module = build(), build()
+    old = {f"module.{k}": v for k, v in trained.state_dict().items() if not k.endswith("num_batches_tracked")}
+    load_weights(module, old)
+    assert same(module.state_dict(), trained.state_dict())
+
+
 def test_two_parts_of_one_shape_are_not_guessed():
     """The checkpoint fits either half: neither is all of the network."""
     both = nn.ModuleDict({"left": net(), "right": net()})

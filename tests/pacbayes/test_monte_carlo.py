@@ -373,6 +373,34 @@ def test_a_number_of_draws_is_a_number_of_passes(build, draws, passes):
     assert mc.replace(plan, passes=1) == mc.replace(plan_draws(q, X), passes=1)  # nothing else changes
 
 
+def test_more_draws_than_anyone_waits_for_are_refused(monkeypatch):
+    monkeypatch.setattr(mc, "TRIALS", 60)
+    q, X, _ = problem(build=tied)
+    assert plan_draws(q, X, 30 * 2 * mc.MORE).passes == 2 * mc.MORE
+    with pytest.raises(TrueriskError, match=r"but at most 6,000 for this network and data; give fewer"):
+        plan_draws(q, X, 30 * 2 * mc.MORE + 1)
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+def test_fused_kernels_are_counted_as_what_they_do():
+    class Attention(nn.Module):
+        def __init__(self, mkldnn=True):
+            super().__init__()
+            self.layer, self.lstm = (
+                nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+                nn.LSTM(8, 5, batch_first=True),
+            )
+
+        def forward(self, x):
+            return self.lstm(self.layer(x))[0][:, -1]
+
+    X = np.zeros((2, 6, 8), np.float32)
+    found = cost.products(Attention().eval(), X)
+    assert found > 6 * (4 * 8 * 8 + 2 * 8 * 16) + 6 * 4 * 5 * (8 + 5) - 1
+    with torch.backends.mkldnn.flags(enabled=False):
+        assert cost.products(Attention().eval(), X) == found
+
+
 def test_a_plan_does_not_depend_on_labels_values_or_time(monkeypatch):
     q, X, _ = problem()
     monkeypatch.setattr(mc.time, "monotonic", lambda: 1 / 0)

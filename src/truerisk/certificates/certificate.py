@@ -149,15 +149,18 @@ class Certificate:
         shape = data.input_shape
         if X.shape[1:] != shape or not len(X):
             raise TrueriskError(
-                f"the inputs have shape {X.shape}, but the predictor takes (n, {str(shape)[1:]}; reshape them."
+                f"the inputs have shape {X.shape}, but the predictor takes {('n', *shape)}; give inputs of that shape."
             )
         if data.integers and X.dtype != np.int64:
             raise TrueriskError("the inputs are real numbers, but the predictor takes integers; give integers.")
         X = X if data.integers else X.astype(np.float32, copy=False)
         draw_seed = secrets.randbits(63) if seed is None else seed
         check_seed(draw_seed)
+        from truerisk.threads import limited
+
         try:
-            return settings.method.predict(settings, self.frozen, X, draw_seed)
+            with limited(settings.threads):
+                return settings.method.predict(settings, self.frozen, X, draw_seed)
         except (RuntimeError, IndexError) as error:  # a token that was never seen, say
             detail = " ".join(str(error).split())[:200]
             raise TrueriskError(f"the network does not run on these inputs ({detail}); correct the inputs.") from error

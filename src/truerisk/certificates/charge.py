@@ -61,7 +61,8 @@ def tried_before(arch: Architecture, data: Data, prior: Prior, seed: int) -> int
 
     if prior.trained or data.known is None:  # whoever gives an already trained network vouches for its choice
         return 1
-    name = arch.name if arch.kind == BUILTIN else builtin_name(arch.template(), data.input_shape, data.classes)
+    outputs = 1 if arch.column else data.classes  # one logit stands for two classes
+    name = arch.name if arch.kind == BUILTIN else builtin_name(arch.template(), data.input_shape, outputs)
     return 1 if name is None else owed(name, data, prior, seed)
 
 

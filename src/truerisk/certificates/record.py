@@ -105,7 +105,7 @@ class DataCard:
             )
         if len(set(names)) != len(names):
             raise TrueriskError("two classes of the data have the same name; give each class a name of its own.")
-        if any(unicodedata.category(letter) in ("Cc", "Cs") for name in names for letter in name):
+        if any(unicodedata.category(letter) in ("Cc", "Cs", "Cf") for name in names for letter in name or "\0"):
             raise TrueriskError("a class name of the data has characters that cannot be shown; rename this class.")
 
     @property

@@ -9,7 +9,7 @@ from truerisk.certificates.counts import Counts
 from truerisk.certificates.draws import sentences as about_draws
 from truerisk.certificates.record import Derivation
 from truerisk.certificates.settings import Settings
-from truerisk.names import BUILTIN, FACTORY, MODULE, SAFE_SOURCES
+from truerisk.names import BUILTIN, FACTORY, MODULE, PROBABILITIES, SAFE_SOURCES
 from truerisk.words import bound_percent, confidence_percent, lower_percent
 
 if TYPE_CHECKING:
@@ -74,6 +74,12 @@ def assumptions(settings: Settings, data: Data, counts: Counts, derivation: Deri
     if settings.model_kind == MODULE and not settings.prior.trained:
         unused = "" if settings.given else "; its weights were not used"
         lines.append(f"The architecture of the module does not depend on this data{unused}.")
+    if settings.outputs:
+        threshold = "one half" if settings.outputs == PROBABILITIES else "0"
+        lines.append(
+            f"The network has one output per example, which you mean as {settings.outputs}: class 1 is answered above "
+            f"{threshold}."
+        )
     if str(data.source).removesuffix(":test") not in SAFE_SOURCES:
         lines.append(
             "No constant that prepares the inputs (such as a mean) was computed from the certification examples."

@@ -21,6 +21,9 @@ def main() -> None:
     except TrueriskError as error:
         _say(f"error: {error}")
         sys.exit(2)
+    except KeyboardInterrupt:
+        _say("stopped.")
+        sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)  # whoever reads the output has seen enough
 

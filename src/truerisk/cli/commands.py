@@ -68,6 +68,9 @@ def _write_report(certificate: Certificate, out: Path) -> Path | None:
         return None
 
 
+SURPRISE = 1e-4  # chance explains what is called surprising with at most this probability
+
+
 def verify(folder: Path, data: str | None, model: str | None, options: dict[str, Any], json: bool, quiet: bool) -> None:
     """Verify and print what was checked; a failure leaves as VerificationError."""
     from truerisk.certificates.checking.reading import read_record
@@ -99,7 +102,8 @@ def predict(
     from truerisk.certificates.settings import check_seed
     from truerisk.data import load_inputs
 
-    card = read_record(folder).data
+    record = read_record(folder)
+    card = record.data
     check_seed(seed)
     inputs = load_inputs(data, data_dir)
     y = _as_certified(inputs.y, inputs.class_names, card)
@@ -120,6 +124,19 @@ def predict(
         print(f"wrote {len(labels):,} labels to {out}", file=sys.stderr)
     if rate is not None:
         print(f"observed error on these {len(labels):,} labeled examples: {words.seen(rate)}", file=sys.stderr)
+        _doubt(int((labels != y).sum()), len(labels), record.derivation.risk_bound)
+
+
+def _doubt(errors: int, n: int, certified: float) -> None:
+    """A word about more errors than the certificate allows: mostly the inputs are of another kind."""
+    from truerisk.bounds import clopper_pearson_lower
+
+    if clopper_pearson_lower(errors, n, SURPRISE) > certified:
+        print(
+            f"note: the certificate says at most {words.bound(certified)}, and chance does not explain the difference; "
+            "check the order of the columns, the scale of the inputs, and the numbering of the classes.",
+            file=sys.stderr,
+        )
 
 
 def _as_certified(y: np.ndarray | None, names: Sequence[str], card: DataCard) -> np.ndarray | None:

@@ -76,14 +76,14 @@ def _measure(model: str | None, data: str | None, options: Options, json: bool, 
     from truerisk.cli import show_measures
     from truerisk.data import load
     from truerisk.measures import Subject
-    from truerisk.measures.table import measure_subject, wanted
+    from truerisk.measures.table import costly, measure_subject, wanted
 
     wanted(options.only, options.train)  # a slip in a name is told before anything is trained
     network = _network(model, load("digits" if data is None else data, options.data_dir), options, quiet)
     loaded = network.data
     settings: dict[str, Any] = {"record": network.record, "rows": options.rows, "seed": options.seed}
     subject = Subject(network.module, loaded, network.init, **settings)
-    if not quiet:
+    if not quiet and costly(options.only, options.train):
         _tell_cost(subject, runs=1 + (options.times or 0))
     audited = _audit(network, loaded, options, settings) if options.times else None
     found = audited.before if audited else measure_subject(

@@ -37,6 +37,7 @@ def certificate(story: Story, others: list[Story], report: Path | None) -> None:
     if report:
         console.print(f"Report   {escape(str(report))}", soft_wrap=True)
     console.print(f"Verify   {escape(story.check.verify)}", soft_wrap=True)
+    console.print(f"Predict  {escape(story.check.predict)}", soft_wrap=True)
 
 
 def _numbers(story: Story) -> Table:

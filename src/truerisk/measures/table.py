@@ -158,6 +158,12 @@ def measure_subject(
     return Measures(values, bounds, skipped, subject.n, subject.data.classes)
 
 
+def costly(only: Iterable[str] | None, train: bool) -> bool:
+    """Whether some of the names take more than a pass over the examples."""
+    known: dict[str, Measure | Theorem] = {**MEASURES, **BOUNDS}
+    return any(known[name].cost not in ("weights", "forward") for name in wanted(only, train))
+
+
 def wanted(only: Iterable[str] | None, train: bool) -> list[str]:
     """The names to compute: all that cost no training, unless it is asked for, or just these."""
     known: dict[str, Measure | Theorem] = {**MEASURES, **BOUNDS}

@@ -18,6 +18,7 @@ from torch import nn
 from truerisk.errors import TrueriskError
 from truerisk.names import BUILTIN, FACTORY, MODULE
 from truerisk.nets.builtin import KINDS, builtin, default_name
+from truerisk.nets.evaluate import is_lazy
 from truerisk.nets.hidden import hidden_numbers, replaced_forwards
 from truerisk.nets.learnt import ignores_seed, numbers_of
 from truerisk.nets.naming import refuse_files
@@ -98,7 +99,7 @@ def _from_factory(
 def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None:
     """Weights and buffers that ignore the seed were computed somewhere: maybe from the data."""
     module = build(derive(0, "probe"))
-    if any(nn.parameter.is_lazy(t) for t in (*module.parameters(), *module.buffers())):
+    if is_lazy(module):
         raise TrueriskError(f"what the factory {name} builds has lazy layers; run it once on one input in the factory.")
     hidden = hidden_numbers(module) + replaced_forwards(module)
     if hidden:
@@ -115,8 +116,8 @@ def _refuse_learnt_weights(name: str, build: Callable[[int], nn.Module]) -> None
         kinds = {"weights" if key in dict(module.named_parameters()) else "buffers" for key in suspicious}
         raise TrueriskError(
             f"the factory {name} gives the same {' and '.join(sorted(kinds, reverse=True))} whatever the seed "
-            f"({', '.join(suspicious[:5])}), so they may come from this data; initialize them at random, or vouch with "
-            "trust_factory=True (--trust-factory) that they never saw it."
+            f"({', '.join(suspicious[:5])}), so they may come from this data; vouch with trust_factory=True "
+            "(--trust-factory) that they never saw it, such as published constants, or initialize them at random."
         )
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
-from truerisk.nets.evaluate import as_input, precision
+from truerisk.nets.evaluate import as_input, has_table, is_lazy, precision
 from truerisk.seeds import seeded_globals
 
 PROBE = 16  # examples that the checks run on
@@ -23,7 +23,7 @@ def check_network(module: nn.Module, X: np.ndarray, classes: int) -> nn.Module:
     in eval mode, outputs of one example that depend on the others in its batch.
     """
     twin = copy.deepcopy(module).eval()
-    if any(nn.parameter.is_lazy(t) for t in (*twin.parameters(), *twin.buffers())):
+    if is_lazy(twin):
         raise TrueriskError("this network can't be certified: it has lazy layers; run it once on one input first.")
     extra = [name for name, value in twin.state_dict().items() if not isinstance(value, Tensor)]
     if extra:
@@ -57,14 +57,21 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
     except Exception as error:
         shape = tuple(x.shape[1:])
         detail = " ".join(str(error).split())
-        return [f"it does not run on inputs of shape {shape} ({type(error).__name__}: {detail})"]
+        hint = ""
+        if has_table(module) and x.is_floating_point():
+            hint = "; it looks integers up in a table, but the inputs are real numbers (bytes / 255?), so give int64"
+        elif x.ndim == 3 and any(isinstance(layer, nn.Conv2d) for layer in module.modules()):
+            hint = "; images need an axis for their colors, so give X[:, None]"
+        return [f"it does not run on inputs of shape {shape} ({type(error).__name__}: {detail}){hint}"]
     if not isinstance(first, Tensor):
         kind = type(first).__name__
         return [f"its output is a {kind}, but one tensor of logits is needed; return only the logits from forward"]
     if first.ndim != 2 or first.shape[0] != len(x):
-        return [f"its output has shape {tuple(first.shape)}, but one row of {classes} logits an example is needed"]
+        hint = "; add flatten(1)" if first.ndim > 2 and first.flatten(1).shape == (len(x), classes) else ""
+        return [f"its output has shape {tuple(first.shape)}, but must have {classes} logits for each of {len(x)}{hint}"]
     if first.shape[1] < classes:
-        hint = "; if your labels start at 1, give y - 1" if first.shape[1] == classes - 1 else ""
+        from_one = first.shape[1] == classes - 1 or (first.shape[1], classes) == (1, 3)
+        hint = "; if your labels start at 1, give y - 1" if from_one else ""
         largest = f"the largest label is {classes - 1}, which needs {classes} (one for each class)"
         return [f"its output has {first.shape[1]} columns, but {largest}{hint}"]
     if not first.is_floating_point():
@@ -81,10 +88,18 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
             "it is still random in eval mode (is dropout or noise applied without looking at self.training?); "
             "make it deterministic in eval mode"
         )
-    elif _differ(first, _alone(pristine, x)):
-        problems.append(
-            "its output for an example depends on the other examples of the batch; use running statistics in eval mode"
-        )
+    else:
+        alone = _alone(pristine, x)
+        if alone is None:
+            problems.append(
+                "it does not run on one example alone: it depends on the other examples of the batch, or uses "
+                "squeeze() without an axis"
+            )
+        elif _differ(first, alone):
+            problems.append(
+                "its output for an example depends on the other examples of the batch; use running statistics in eval "
+                "mode"
+            )
     return problems
 
 
@@ -101,9 +116,9 @@ def _differ(a: Tensor, b: Tensor) -> bool:
     return bool(((a - b).abs() > SAME * scale).any())
 
 
-def _alone(module: nn.Module, x: Tensor) -> Tensor:
-    """Outputs of each example by itself, each on a copy that has seen nothing before; empty if that fails."""
+def _alone(module: nn.Module, x: Tensor) -> Tensor | None:
+    """Outputs of each example by itself, each on a copy that has seen nothing before; None if that fails."""
     try:
         return torch.cat([logits(copy.deepcopy(module), row[None], seed=0) for row in x])
     except Exception:
-        return torch.empty(0)
+        return None

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from truerisk.nets.evaluate import as_input, precision
@@ -20,11 +25,26 @@ def products(module: nn.Module, X: np.ndarray) -> int:
     """
     counter = FlopCounterMode(display=False)
     try:
-        with torch.no_grad(), counter:
+        with torch.no_grad(), _unfused(), counter:
             module(as_input(X[:ROWS], precision(module)))
     except Exception:  # a network that does not run is refused elsewhere, with a sentence of its own
         return 0
     return counter.get_total_flops() // (2 * len(X[:ROWS]))  # a product and a sum are two operations
+
+
+@contextmanager
+def _unfused() -> Iterator[None]:
+    """Without kernels that do several operations at once: machines differ in them, and they cannot be counted."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with warnings.catch_warnings(), ExitStack() as stack:
+            warnings.filterwarnings("ignore", "TF32 acceleration")  # of graphics cards, whatever is set
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def steps(module: nn.Module) -> int:

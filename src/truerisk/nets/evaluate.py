@@ -26,7 +26,8 @@ def margins(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     scale = torch.maximum(own.abs(), torch.where(others == -torch.inf, own, others).abs())
     if logits.shape[1] == 2 and len(logits) and not bool(logits[:, 0].any()):
         # One logit against 0 (``adapt``): its own size does not show what it was rounded from, that of others does.
-        scale = scale.max().expand(len(scale))
+        finite = scale[scale.isfinite()]
+        scale = finite.max().expand(len(scale)) if len(finite) else scale
     return own - others, scale
 
 
@@ -64,7 +65,9 @@ def tally(logits: Tensor, y: Tensor) -> Tally:
 
 def count_wrong(module: nn.Module, X: np.ndarray, y: np.ndarray) -> Tally:
     """The wrong answers of ``module``, which must be in eval mode, in its own precision."""
-    return sum((tally(logits, torch.from_numpy(y[rows])) for rows, logits in _logits(module, X)), NOTHING)
+    if not len(X):
+        return NOTHING
+    return tally(outputs(module, X), torch.from_numpy(y))  # at once: how many rows share a chunk must not matter
 
 
 def count_errors(module: nn.Module, X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
@@ -86,6 +89,16 @@ def outputs(module: nn.Module, X: np.ndarray) -> Tensor:
 def precision(module: nn.Module) -> torch.dtype:
     """The dtype in which a module wants its inputs: that of its first parameter."""
     return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
+
+
+def has_table(module: nn.Module) -> bool:
+    """Whether a network looks integers up in a table."""
+    return any(isinstance(layer, nn.Embedding | nn.EmbeddingBag) for layer in module.modules())
+
+
+def is_lazy(module: nn.Module) -> bool:
+    """Whether some layers do not know their shapes yet."""
+    return any(nn.parameter.is_lazy(tensor) for tensor in (*module.parameters(), *module.buffers()))
 
 
 def as_input(X: np.ndarray, dtype: torch.dtype) -> Tensor:

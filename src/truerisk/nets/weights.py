@@ -53,15 +53,43 @@ def load_weights(module: nn.Module, weights: str | Path | Mapping[str, Tensor]) 
     given, where = (
         (dict(weights), "the state dict") if isinstance(weights, Mapping) else (read_weights(weights), str(weights))
     )
-    place, fitting, note = next(_ways(module, given), (module, given, ""))
+    place, fitting, note = _way(module, given, where)
     if note:
         progress.note(f"{where}: {note}.")
+    _refuse_codes(place, fitting, where)
     try:
         copy.deepcopy(place).load_state_dict(fitting)  # torch loads what fits before it complains about the rest
     except RuntimeError as error:
         detail = " ".join(str(error).split())
         raise TrueriskError(f"the weights in {where} do not fit the model: {detail}") from error
     place.load_state_dict(fitting)
+
+
+def _way(module: nn.Module, given: Weights, where: str) -> tuple[nn.Module, Weights, str]:
+    """The one way in which the weights fit; names that fit as they are come before prefixes."""
+    ways = list(_ways(module, given))
+    if not ways or not ways[0][2]:
+        return ways[0] if ways else (module, given, "")
+    first = ways[0]
+    for place, other, note in ways[1:]:
+        if place is not first[0] or any(not torch.equal(value, first[1][name]) for name, value in other.items()):
+            raise TrueriskError(
+                f"the weights in {where} fit in two ways ({first[2]}; {note}); save those of one network only."
+            )
+    return first
+
+
+def _refuse_codes(module: nn.Module, weights: Weights, where: str) -> None:
+    """Torch would copy integers (of a quantized network) and complex numbers into real parameters."""
+    own = module.state_dict()
+    wrong = [
+        name
+        for name, value in weights.items()
+        if name in own and own[name].is_floating_point() and not value.is_floating_point()
+    ]
+    if wrong:
+        kind = str(weights[wrong[0]].dtype).removeprefix("torch.")
+        raise TrueriskError(f"the weights in {where} do not fit the model: {wrong[0]} holds {kind}, not real numbers.")
 
 
 def _state_dict(content: Any, where: str) -> Weights:
@@ -97,12 +125,14 @@ def _is_state_dict(content: Mapping[Any, Any]) -> bool:
 
 def _ways(module: nn.Module, given: Weights) -> Iterator[tuple[nn.Module, Weights, str]]:
     """(where the weights go, under which names, what to say about it) for every way in which all of them fit."""
+    given = _with_counters(module, given)
     if _fit(module, given):
         yield module, given, ""
     for prefix in _prefixes(given):
         inside = {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+        inside = _with_counters(module, inside)
         if _fit(module, inside):
-            left = len(given) - len(inside)
+            left = sum(not name.startswith(prefix) for name in given)
             others = f", and {left} entries outside of it were left out" if left else ""
             yield module, inside, f"the prefix {prefix!r} of the names was removed{others}"
     for name, child in module.named_modules():
@@ -117,10 +147,20 @@ def _prefixes(given: Weights) -> list[str]:
     return sorted(found, key=lambda prefix: (prefix not in ("module.", "_orig_mod.", "model."), len(prefix), prefix))
 
 
+def _with_counters(module: nn.Module, weights: Weights) -> Weights:
+    """With the counters of batch norms, which old checkpoints do not have and no network reads in eval mode."""
+    own = {name: value for name, value in module.state_dict().items() if name.endswith("num_batches_tracked")}
+    return own | weights if weights and own.keys() - weights.keys() else weights
+
+
 def _fit(module: nn.Module, weights: Weights) -> bool:
+    """Whether these are all numbers of the module, in its shapes; integers are codes of numbers, not weights."""
     own = module.state_dict()
     return own.keys() == weights.keys() and all(
-        isinstance(value, Tensor) and value.shape == own[name].shape for name, value in weights.items()
+        isinstance(value, Tensor)
+        and value.shape == own[name].shape
+        and (value.is_floating_point(), value.is_complex()) == (own[name].is_floating_point(), own[name].is_complex())
+        for name, value in weights.items()
     )
 
 

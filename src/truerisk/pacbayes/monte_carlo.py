@@ -36,6 +36,7 @@ NORMALS = 1_000_000_000  # drawn numbers that a certificate may take (about 15 s
 PRODUCTS = 30_000_000_000  # multiplications by weights that it may take (a few seconds)
 NETWORKS = 20_000  # whole networks that it may draw, one after the other
 STEPS = 200_000  # calls of layers that whole networks may take, one after the other (some 30 s)
+MORE = 100  # times as many draws as are planned may be asked for: no certificate keeps verify busy for hours
 CHUNK_NUMBERS = 1_000_000  # drawn numbers at once: what stays near the processor is twice as fast
 CHUNK_ROWS = 8_000
 TIMED = 3  # chunks after which the time of all is estimated; the plan never depends on it
@@ -91,7 +92,12 @@ def plan_draws(gaussian: Gaussian, X: np.ndarray, draws: int | None = None) -> D
 
 
 def _passes(affordable: int, n: int, draws: int | None) -> int:
-    return max(1, affordable if draws is None else math.ceil(draws / n))
+    affordable = max(1, affordable)
+    wanted = affordable if draws is None else math.ceil(draws / n)
+    if wanted > max(MORE * affordable, TRIALS // n):
+        most = n * max(MORE * affordable, TRIALS // n)
+        raise TrueriskError(f"draws is {draws:,}, but at most {most:,} for this network and data; give fewer.")
+    return wanted
 
 
 def gibbs_risk(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from truerisk.certificates.charge import TUNED_ON, tried_before
 from truerisk.certificates.checking.reading import read_record
 from truerisk.certificates.evidence import Evidence
@@ -17,7 +19,9 @@ from truerisk.certificates.settings import Settings
 from truerisk.certificates.workshop.priors import random_weights
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError, VerificationError
+from truerisk.names import PROBABILITIES
 from truerisk.nets import BUILTIN, Architecture, architecture, builtin, refitted
+from truerisk.nets.adapt import are_probabilities
 
 
 @dataclass
@@ -63,26 +67,35 @@ def open_case(folder: Path, data: object, model: object, data_dir: str | Path | 
             "the certificate and the data differ in input shape or number of classes; give the certified data."
         )
     result.delta = settings.delta
-    arch, stored, again = _network(claimed, model, files)
+    arch, stored, again = _network(claimed, model, loaded, files)
     _check_delta(folder, settings, loaded, arch)
+    _check_outputs(settings, loaded, stored)
     _check_random(settings, arch, stored)
     return Case(claimed, loaded, arch, stored, again, result)
 
 
-def stored_architecture(record: Record, model: object, size: int, *, trust_factory: bool = True) -> Architecture:
+def stored_architecture(
+    record: Record, model: object, size: int, *, data: Data | None = None, trust_factory: bool = True
+) -> Architecture:
     """The architecture a certificate speaks of. Code that only the certificate names is never imported.
 
     Unless ``trust_factory`` says otherwise, a factory whose weights may have been learned is refused as in ``certify``.
-    ``size``: bytes in all files. A built-in network that does not fit into them is refused before it is built.
+    ``data``: the certified data, where it is there. ``size``: bytes in all files. A built-in network that does not fit
+    into them is refused before it is built.
     """
     shape, classes, settings = list(record.data.input_shape), record.data.classes, record.settings
     if model is not None:
         own = architecture(model, shape, classes, trust_factory=trust_factory)
-        return refitted(own, record.data.blank, classes, settings.outputs)
+        blank = np.repeat(record.data.blank, 4, axis=0)
+        return refitted(own, [*([] if data is None else [data.X[:4]]), blank, blank + 1], classes, settings.outputs)
+    if settings.model_kind == BUILTIN and settings.outputs:
+        raise VerificationError(
+            "a built-in network has several outputs per example, but outputs is set; certify again."
+        )
     if settings.model_kind != BUILTIN:
         raise TrueriskError(
-            f"the certificate is about your own model {settings.model}, and verify runs no code that only a "
-            "certificate names; give the model (--model FILE.py:NAME)."
+            f"the certificate is about your own model {settings.model}, and code that only a certificate names is never "
+            "run; give the model (--model FILE.py:NAME)."
         )
     _refuse_huge(settings.model, shape, classes, size)
     return architecture(settings.model, shape, classes)
@@ -104,12 +117,12 @@ def _refuse_huge(name: str, shape: list[int], classes: int, size: int) -> None:
 
 
 def _network(
-    claimed: Record, model: object, files: dict[str, bytes]
+    claimed: Record, model: object, data: Data, files: dict[str, bytes]
 ) -> tuple[Architecture, Evidence, dict[str, bytes]]:
     arch, settings = None, claimed.settings
     trust = settings.trust_factory or settings.prior.trained
     try:
-        arch = stored_architecture(claimed, model, sum(map(len, files.values())), trust_factory=trust)
+        arch = stored_architecture(claimed, model, sum(map(len, files.values())), data=data, trust_factory=trust)
         stored = decode(files, arch.template(), settings.method.origins(settings))
         again = encode(stored)
         refuse_other_forms(files, again)
@@ -141,6 +154,12 @@ def _check_delta(folder: Path, settings: Settings, data: Data, arch: Architectur
         raise VerificationError(
             f"delta is not split over the {beside} other methods with certificates in {OTHERS}/; certify again."
         )
+
+
+def _check_outputs(settings: Settings, data: Data, stored: Evidence) -> None:
+    """Outputs that are read as probabilities must be some: else their threshold would be anyone's choice."""
+    if settings.outputs == PROBABILITIES and not all(are_probabilities(n, data) for n in stored.networks.values()):
+        raise VerificationError("the outputs of the network are not probabilities, as the settings say; certify again.")
 
 
 def _check_random(settings: Settings, arch: Architecture, stored: Evidence) -> None:

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from truerisk.certificates.checking.comparing import check_counts, first_difference, unlike
+from truerisk.certificates.checking.comparing import check_counts, explained_by_rounding, first_difference, unlike
 from truerisk.certificates.checking.opening import Case, Verification, open_case
 from truerisk.certificates.counts import Counts
 from truerisk.certificates.evidence import split_data
@@ -29,7 +29,7 @@ from truerisk.certificates.files import decode, encode, relative_gap
 from truerisk.certificates.frozen import Frozen, digest
 from truerisk.certificates.origins import DERIVED, SPLIT, SUFFIX
 from truerisk.certificates.pipeline import after_tries, conclude, derived, seal
-from truerisk.certificates.record import WORDS, Derivation, Record
+from truerisk.certificates.record import WORDS, Record
 from truerisk.certificates.request import Fit
 from truerisk.certificates.settings import check_seed
 from truerisk.certificates.story import unchecked
@@ -67,8 +67,9 @@ def verify(
     check_seed(draws)
     with limited(min(case.settings.threads, os.cpu_count() or 1)):
         own, changed = _made_here(case, retrain, fit)
-        counts, derivation = _concluded(case, own, draws)
-    mine = _compare(case, own, counts, derivation, changed)
+        counts = _concluded(case, own, draws)
+        again = _again(case, own, counts)
+    mine = _compare(case, own, counts, again, changed)
     case.result.unchecked += unchecked(mine, retrained=retrain)
     return case.result
 
@@ -114,7 +115,7 @@ def _split(case: Case) -> Split:
     return expected
 
 
-def _concluded(case: Case, own: Frozen, seed: int) -> tuple[Counts, Derivation]:
+def _concluded(case: Case, own: Frozen, seed: int) -> Counts:
     """Count with draws of verify's own, and derive the bound that it returns."""
     # The files are in the seed as well: whoever knows ``seed`` cannot fit a posterior to the noise that it gives.
     counts, derivation = _guarded(
@@ -125,10 +126,20 @@ def _concluded(case: Case, own: Frozen, seed: int) -> tuple[Counts, Derivation]:
     case.result.after_tries = after_tries(case.settings, counts, TRIES).risk_bound
     drawn = any(count.drawn for count in counts.items.values())
     case.result.checked.append(f"errors were counted again{', with new random draws' if drawn else ''}")
-    return counts, derivation
+    return counts
 
 
-def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, changed: Mapping[str, float]) -> Record:
+def _again(case: Case, own: Frozen, counts: Counts) -> Counts:
+    """The counts of the certificate's own draws, whose seed follows from its files.
+
+    New draws alone cannot check a claim that rests on few of them: chance explains too much.
+    """
+    if not any(count.drawn for count in counts.items.values()):
+        return counts
+    return _guarded(lambda: case.settings.method.count(case.settings, case.data, own, own.seed))
+
+
+def _compare(case: Case, own: Frozen, counts: Counts, again: Counts, changed: Mapping[str, float]) -> Record:
     """The record that verify would write itself; raises unless every claimed number agrees with it."""
     result, claimed, settings = case.result, case.claimed, case.settings
     check_counts(claimed.counts, counts)
@@ -148,6 +159,8 @@ def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, ch
         raise NotRepeatedError(_not_repeated(case, changed, bool(others)), result.risk_bound)
     if problem:
         raise VerificationError(f"{problem.rstrip('.')}.")
+    if not changed:
+        _refuse_other_draws(case, again)
     if changed:
         result.noticed.append(
             f"{_listed(changed)} differ here by {max(changed.values()):.1g} (relative); the bound uses those made here"
@@ -157,6 +170,18 @@ def _compare(case: Case, own: Frozen, counts: Counts, derivation: Derivation, ch
     result.claimed = claimed.derivation.risk_bound
     result.checked.append("the ledger, the bound, and every other number agree with those derived here")
     return follows
+
+
+def _refuse_other_draws(case: Case, again: Counts) -> None:
+    """The claimed counts must be those of the certificate's own draws, but for what rounding may flip."""
+    for name, mine in again.items.items():
+        if mine.drawn and abs(case.claimed.counts[name] - mine.value) > explained_by_rounding(mine):
+            raise NotRepeatedError(
+                f"the certificate's own draws give {mine.value:,} ({name}) here, but {case.claimed.counts[name]:,} are "
+                "claimed: the machine or the version differs, or the count was changed. The bound derived here is "
+                f"{bound(case.result.risk_bound, 6)}; verify again where the certificate was made.",
+                case.result.risk_bound,
+            )
 
 
 def _not_repeated(case: Case, changed: Iterable[str], other: bool) -> str:

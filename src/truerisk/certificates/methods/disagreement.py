@@ -108,7 +108,7 @@ class Disagreement(Method):
     def options(self) -> dict[str, Any]:
         """The surrogate's name, and those of its options that were named or are not the usual ones."""
         usual, own = type(self.surrogate)().options(), self.surrogate.options()
-        named = {name: own[name] for name in own if name in self.spelled or own[name] != usual[name]}
+        named = {name: own[name] for name in own if name in self.spelled or own[name] != usual.get(name)}
         return {SURROGATE: self.surrogate.name, **named}
 
     def resolve(self, network: Callable[[], nn.Module]) -> Method:

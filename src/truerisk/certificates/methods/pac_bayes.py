@@ -50,7 +50,7 @@ MONTE_CARLO_BELOW = "Monte Carlo, lower end: the sampled networks erred more oft
 OTHER_SCALES = "this inequality for the other prior scales on the grid"
 ALL, LAST = "all", "last"
 FIXED, GRID = "fixed", "grid"
-MOST_DRAWS = 10_000_000  # no certificate can make verify draw for hours
+MOST_DRAWS = 100_000_000
 SCALES = "scales"  # the file with the chosen points of the grid
 POINTS, MOST_LAYERS = 25, 8  # of the grid of ``pacbayes.layer_scales``, which tests compare
 

@@ -30,6 +30,7 @@ from truerisk.nets import (
     load_weights,
     outputs,
 )
+from truerisk.nets.evaluate import is_lazy
 from truerisk.seeds import derive
 from truerisk.threads import threads_for
 
@@ -73,6 +74,8 @@ def _fresh(request: Request) -> Material:
 def _refuse_untrained(arch: Architecture) -> None:
     """A factory may load weights; one whose parameters follow the seed builds an untrained network."""
     one, two = arch.build(derive(0, "probe")), arch.build(derive(1, "probe"))
+    if is_lazy(one):
+        raise TrueriskError(f"what {arch.name} builds has lazy layers; run it once on one input in the factory.")
     pairs = zip(one.parameters(), two.parameters(), strict=False)
     if any(a.shape != b.shape or not torch.equal(a, b) for a, b in pairs):
         raise TrueriskError(
@@ -95,12 +98,15 @@ def _own_errors(arch: Architecture, data: Data, trained: Data) -> tuple[int, int
     """(wrong answers, examples) on the data that the network was trained on."""
     assert arch.given is not None
     network = check_network(arch.given, data.X, data.classes)
+    if trained.integers != data.integers:
+        raise TrueriskError("the fresh inputs are integers, but the training inputs are not; give both as integers.")
     answers = outputs(network, trained.X[:1]).shape[1]
     if trained.classes > answers:
         raise TrueriskError(
             f"the training set has {trained.classes} classes, but the network answers {answers}; give the set that "
             "trained it as --trained-on."
         )
+    check_network(arch.given, trained.X, data.classes)
     return wrong_answers(network, trained.X, trained.y).value, len(trained)
 
 
@@ -118,6 +124,8 @@ def _labelled(request: Request) -> Material:
         arch = replace(arch, given=check_network(_trained_module(arch, request.weights), data.X, data.classes))
     inputs = None if request.unlabelled is None else _inputs(request, data)
     draws = request.draws if inputs is None else settle_inputs(inputs, data, request.draws)
+    if inputs is not None and arch.given is not None:
+        check_network(arch.given, inputs, data.classes)
     return Material(data, arch, trained, draws, _threads(request, arch, data), inputs)
 
 

@@ -84,12 +84,18 @@ class Trainer:
                 module,
                 examples,
                 plan,
-                label=f"training the {'baseline' if name == 'floor' else name} network",
+                label=f"training the {self._called(name)}network",
                 checkpoint=checkpoint,
             )
         else:
             module = self._fit_by_user(module, examples)
         return check_network(module, self.data.X, self.data.classes)
+
+    def _called(self, name: str) -> str:
+        """What people call a network: where there is no prior over weights, it is the network itself."""
+        if name == "prior" and not self.settings.method.gaussian:
+            return ""
+        return "baseline " if name == "floor" else f"{name} "
 
     def _fit_by_user(self, module: nn.Module, examples: Data) -> nn.Module:
         assert self.own_fit is not None
