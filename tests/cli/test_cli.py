@@ -574,7 +574,7 @@ def test_more_errors_than_were_certified_get_a_word(run, tmp_path):
 def test_ctrl_c_before_any_work_is_one_word(monkeypatch, capsys):
     from truerisk import cli
 
-    def interrupted():
+    def interrupted(**_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "app", interrupted)

@@ -94,8 +94,8 @@ def stored_architecture(
         )
     if settings.model_kind != BUILTIN:
         raise TrueriskError(
-            f"the certificate is about your own model {settings.model}, and code that only a certificate names is never "
-            "run; give the model (--model FILE.py:NAME)."
+            f"the certificate is about your own model {settings.model}, and code that only a certificate names never "
+            "runs; give the model (--model FILE.py:NAME)."
         )
     _refuse_huge(settings.model, shape, classes, size)
     return architecture(settings.model, shape, classes)
