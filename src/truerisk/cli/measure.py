@@ -194,9 +194,14 @@ def _audit(network: Network, data: Data, options: Options, settings: dict[str, A
 def _facts(network: Network, data: Data, found: Measures, options: Options) -> dict[str, str]:
     """How the numbers were made, in words."""
     init = "given" if network.init is not None else "not given: nothing is measured from where training began"
+    from torch.nn.modules.batchnorm import _BatchNorm
+
+    norms = any(isinstance(layer, _BatchNorm) for layer in network.module.modules())
+    folded = "folded into the layers before it where that is possible; weights and counts are those of the result"
     return {
         "Network": network.name,
         "Weights": network.how,
+        **({"Batch norm": folded} if norms else {}),
         "Initial weights": "kept from before the training" if network.trained_here else init,
         "Data": f"{data.name}: {len(data):,} examples, {data.classes} classes",
         "Sample": f"{min(options.rows, len(data)):,} examples, for what takes gradients or many passes",
