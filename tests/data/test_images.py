@@ -195,11 +195,11 @@ def test_odd_folders(tmp_path):
 
 def test_inputs_of_folders(tmp_path):
     fill(tmp_path, n=2)
-    X, y, names = load_inputs(tmp_path / "cat")
+    X, y, names, _ = load_inputs(tmp_path / "cat")
     assert X.shape == (2, 1, 4, 6)
     assert (y, names) == (None, ())
     assert np.array_equal(X[1], np.asarray(picture(1))[None] / np.float32(255))
-    X, y, names = load_inputs(tmp_path)
+    X, y, names, _ = load_inputs(tmp_path)
     assert y.tolist() == [0, 0, 1, 1]
     assert names == ("cat", "dog")
 

@@ -24,7 +24,7 @@ def frame(**change):
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"b": np.arange(N) % 3 == 0}, {"label": ["no", "yes"] * 10}, {"b": np.arange(N, 2 * N)}],
+    [{}, {"b": np.arange(N) % 3 == 0}, {"label": ["no", "yes"] * 10}, {"b": np.arange(N, 3 * N, 2)}],
     ids=["numbers", "truth values", "text labels", "integers"],
 )
 def test_a_table_equals_its_csv(arrow, tmp_path, change):
@@ -137,3 +137,24 @@ def test_inputs_without_labels(arrow, tmp_path):
     inputs = load_inputs(tmp_path / "data.parquet")
     assert inputs.X.shape == (2, 2)
     assert inputs.y is None
+
+
+def test_index_columns_are_left_out(arrow, tmp_path, notes):
+    path = tmp_path / "data.parquet"
+    table = frame(key=np.arange(N)[::-1] * 3)
+    table.set_index("key").to_parquet(path)
+    data = load(path)
+    assert data.feature_names == ("a", "b")
+    assert "left out the index column key that pandas wrote" in notes()
+    table.set_index("label").to_parquet(path)
+    assert load(path).y.tolist() == [i % 2 for i in range(N)]  # the label is the label, wherever pandas keeps it
+
+
+def test_a_huge_text_is_refused_before_it_is_read(arrow, tmp_path, monkeypatch):
+    path = tmp_path / "data.parquet"
+    frame(label=["x" * 10_000, "y"] * (N // 2)).to_parquet(path)
+    with pytest.raises(TrueriskError, match="a label has 10,000 characters"):
+        load(path)
+    monkeypatch.setattr("truerisk.data.formats.reading.MAX_BYTES", 5000)
+    with pytest.raises(TrueriskError, match="bytes, more than 5,000"):
+        load(path)

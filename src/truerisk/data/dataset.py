@@ -25,8 +25,8 @@ class Data:
     """A classification dataset held in memory.
 
     `X` is float32, or int64 where integers were given (token ids, counts), and C-contiguous with shape
-    (n, *input_shape). `y` is int64 with values 0 to classes - 1; `class_names` are the names of these values, where
-    the data has names. `source` is what `load` takes to give the very same data again; None where there is no such
+    (n, *input_shape). `y` is int64 with values 0 to classes - 1; `class_names` are the names of these values, and
+    `feature_names` those of the columns, where the data has names. `source` is what `load` takes to give the very same data again; None where there is no such
     string.
 
     >>> data = Data("toy", np.eye(3), [0, 1, 1], classes=2)
@@ -43,6 +43,7 @@ class Data:
     note: str = ""
     source: str | None = None
     class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", _as_inputs(self.X, self.name))
@@ -89,7 +90,7 @@ class Data:
                 f"{self.name}: a row index lies outside 0 to {len(self) - 1}; "
                 f"take indices of these {len(self)} examples only."
             )
-        return Data(self.name, self.X[rows], self.y[rows], self.classes, self.note, class_names=self.class_names)
+        return replace(self, X=self.X[rows], y=self.y[rows], source=None)
 
     @cached_property
     def sha256(self) -> str:
@@ -119,6 +120,7 @@ def from_arrays(
     source: str | None = None,
     where: str | None = None,
     class_names: Sequence[str] = (),
+    feature_names: Sequence[str] = (),
 ) -> Data:
     """Checked `Data` from two arrays; `where` names the file in error messages.
 
@@ -141,7 +143,7 @@ def from_arrays(
                 f"{place}: the largest label is {classes - 1} with only {len(labels)} examples; "
                 "number the classes 0, 1, 2, ... without gaps."
             )
-    data = Data(name, inputs, labels, classes, note, source, tuple(class_names))
+    data = Data(name, inputs, labels, classes, note, source, tuple(class_names), tuple(feature_names))
     validate(data, where=where)
     return data
 

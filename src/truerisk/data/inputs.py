@@ -15,11 +15,12 @@ from truerisk.errors import TrueriskError
 
 
 class Inputs(NamedTuple):
-    """Inputs, their labels where the data has some, and the names of the classes where labels were text."""
+    """Inputs, their labels where the data has some, and the names of classes and columns where the data has names."""
 
     X: np.ndarray  # float32, or int64 where integers were given; bytes are divided by 255
     y: np.ndarray | None
     class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
 
 def load_inputs(spec: Any, data_dir: Folder = None) -> Inputs:
@@ -36,16 +37,16 @@ def load_inputs(spec: Any, data_dir: Folder = None) -> Inputs:
         found = read_path(os.fspath(spec), labeled=False)
         return _checked(found.content, found.where)
     data = load(spec, data_dir)
-    return Inputs(data.X, data.y, data.class_names)
+    return Inputs(data.X, data.y, data.class_names, data.feature_names)
 
 
 def _checked(content: Content, place: str) -> Inputs:
     X = as_inputs(content.X, place)
     check_finite(X, place)
     if content.y is None:
-        return Inputs(X, None)
+        return Inputs(X, None, feature_names=content.feature_names)
     y = as_labels(content.y, place)
     if len(y) != len(X):
         raise TrueriskError(f"{place}: there are {len(X)} inputs but {len(y)} labels; give one label per input.")
     check_not_negative(y, place)
-    return Inputs(X, y, content.class_names)
+    return Inputs(X, y, content.class_names, content.feature_names)

@@ -135,6 +135,7 @@ def _load_path(text: str) -> Data:
         source=found.source,
         where=found.where,
         class_names=found.content.class_names,
+        feature_names=found.content.feature_names,
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 from truerisk.data.formats.reading import Content, PathLike, check_readable, check_size, reason
-from truerisk.data.formats.tables import check_columns, from_frame
+from truerisk.data.formats.tables import check_columns, from_frame, label_column
 from truerisk.errors import TrueriskError
+from truerisk.progress import note
 
 SAFE = (14, 0, 1)  # older versions could run code from a file (CVE-2023-47248)
 
@@ -22,14 +25,36 @@ def read_parquet(path: PathLike, choice: str = "", *, labeled: bool = True) -> C
             names = [str(name).strip() for name in file.schema_arrow.names]
             check_columns(names, path, labeled)
             check_size(path, (file.metadata.num_rows, len(names)), 8)
+            _check_pages(path, file.metadata)
+            label = label_column(names, path, choice, labeled)
             frame = file.read(use_threads=False).to_pandas(ignore_metadata=True)
+            index = _index_columns(file.schema_arrow.metadata) - {label}
     except TrueriskError:
         raise
     except (arrow.ArrowException, ValueError, TypeError, KeyError, OSError, MemoryError) as error:
         raise TrueriskError(
             f"{path} is not a readable Parquet file ({reason(error)}); save it again with to_parquet."
         ) from error
-    return from_frame(frame, names, path, choice, labeled)
+    for name in [name for name in names if name in index]:
+        note(f"{path.name}: left out the index column {name} that pandas wrote.")
+    kept = [place for place, name in enumerate(names) if name not in index]
+    return from_frame(frame.iloc[:, kept], [names[place] for place in kept], path, label)
+
+
+def _check_pages(path: Path, metadata: Any) -> None:
+    """Refuse columns that unpack to more than fits in memory."""
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    sizes = [group.column(place).total_uncompressed_size for group in groups for place in range(group.num_columns)]
+    check_size(path, (sum(max(0, int(size)) for size in sizes),), 1)
+
+
+def _index_columns(metadata: Any) -> set[str]:
+    """The columns of which pandas noted that they were the index; a note that cannot be read says nothing."""
+    try:
+        found = json.loads((metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+        return {name.strip() for name in found if isinstance(name, str)}
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return set()
 
 
 def _pyarrow(place: str) -> tuple[Any, Any]:

@@ -26,6 +26,7 @@ class Content(NamedTuple):
     y: Any  # None only where labels are optional
     classes: int | None = None  # None: as many as the labels show
     class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()  # of the columns of X, where a table has some
 
 
 def read_all(path: PathLike) -> bytearray:
