@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -109,9 +108,10 @@ class DataCard:
             raise TrueriskError("two classes of the data have the same name; give each class a name of its own.")
         if any(unicodedata.category(letter) in ("Cc", "Cs") for name in names for letter in name):
             raise TrueriskError("a class name of the data has characters that cannot be shown; rename this class.")
-        if self.feature_names and len(set(self.feature_names)) != math.prod(self.input_shape):
+        columns = len(set(self.feature_names))
+        if self.feature_names and (columns,) != self.input_shape:
             raise TrueriskError(
-                f"the data has {len(set(self.feature_names)):,} different column names for {self.input_shape} features; "
+                f"the data has {columns:,} different column names for inputs of shape {self.input_shape}; "
                 "give each column a name of its own."
             )
 

@@ -25,9 +25,9 @@ class Data:
     """A classification dataset held in memory.
 
     `X` is float32, or int64 where integers were given (token ids, counts), and C-contiguous with shape
-    (n, *input_shape). `y` is int64 with values 0 to classes - 1; `class_names` are the names of these values, and
-    `feature_names` those of the columns, where the data has names. `source` is what `load` takes to give the very same data again; None where there is no such
-    string.
+    (n, *input_shape). `y` is int64 with values 0 to classes - 1. `class_names` are the names of these values, and
+    `feature_names` those of the columns of a table, where the data has names. `source` is what `load` takes to give
+    the very same data again; None where there is no such string.
 
     >>> data = Data("toy", np.eye(3), [0, 1, 1], classes=2)
     >>> len(data), data.input_shape, data.counts.tolist()
@@ -274,7 +274,7 @@ def as_labels(y: Any, place: str) -> np.ndarray:
         )
     if np.abs(labels.astype(np.float64)).max() >= 2.0**53:
         raise TrueriskError(f"{place}: some labels are too large to be classes; number them 0, 1, 2, ...")
-    return np.ascontiguousarray(labels, dtype=np.int64)
+    return np.array(labels, dtype=np.int64)  # a copy, as of the inputs
 
 
 def _refuse_measurements(labels: np.ndarray, place: str) -> None:

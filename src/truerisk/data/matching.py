@@ -66,8 +66,8 @@ def match_classes(other: Data, certified: Data, what: str) -> Data:
     strange = next((label for label in labels if label not in known), None)
     if strange is not None:
         raise TrueriskError(
-            f"the label {strange[:LONGEST]!r} of {what} is not a class of the certified data, because one has names and "
-            "one has numbers; give integer labels in both."
+            f"the label {strange[:LONGEST]!r} of {what} is not a class of the certified data, because one has "
+            "names and one has numbers; give integer labels in both."
         )
     y = np.array([known[label] for label in labels], dtype=np.int64)
     return replace(other, y=y, classes=certified.classes, class_names=ours, source=None)

@@ -58,7 +58,9 @@ def _settle_labels(frame: Any, place: int, path: Path, name: str) -> None:
     texts = [text.removeprefix("=") for text in frame[place].tolist()]
     numbers = read_texts(texts, f"{path}: column {name!r}")
     if numbers is not None:
-        whole = np.isfinite(numbers).all() and (np.abs(numbers) < 2.0**53).all() and (numbers == np.round(numbers)).all()
+        whole = (
+            np.isfinite(numbers).all() and (np.abs(numbers) < 2.0**53).all() and (numbers == np.round(numbers)).all()
+        )
         frame[place] = numbers.astype(np.int64) if whole else numbers
         if texts and texts[0].strip().lower() in TRUTH:
             tell_truth_values(path.name)

@@ -86,7 +86,7 @@ def _check_texts(names: Sequence[str], n: int, place: str) -> None:
     long = next((name for name in names if len(name) > LONGEST), None)
     if long is not None:
         raise TrueriskError(
-            f"{place}: a label has {len(long):,} characters (it starts with {long[:20]!r}); give short names of classes."
+            f"{place}: a label has {len(long):,} characters (such as {long[:20]!r}...); give short names."
         )
     if len(names) == n > MANY:
         raise TrueriskError(
@@ -105,7 +105,8 @@ def check_names(names: tuple[str, ...], place: str) -> None:
         other = met.setdefault(unicodedata.normalize("NFC", name.strip()), name)
         if other != name:
             raise TrueriskError(
-                f"{place}: the class names {ascii(other)[:60]} and {ascii(name)[:60]} look the same; spell them in one way."
+                f"{place}: the class names {ascii(other)[:60]} and {ascii(name)[:60]} look the same; "
+                "spell them in one way."
             )
 
 

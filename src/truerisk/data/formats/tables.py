@@ -60,7 +60,9 @@ def _without_index(columns: dict[str, Any], path: Path, label: str | None) -> di
     """All columns but the index that pandas writes unless it is told not to."""
     odd = next((name for name in columns if UNNAMED.fullmatch(name) and name != label), None)
     if odd is not None:
-        raise TrueriskError(f"{path}: column {odd!r} is an index that pandas wrote; remove it (to_csv with index=False).")
+        raise TrueriskError(
+            f"{path}: column {odd!r} is an index that pandas wrote; remove it (to_csv with index=False)."
+        )
     for name in INDEX_NAMES:
         if name not in columns or name == label:
             continue
@@ -143,8 +145,8 @@ def _kind(values: Any, name: str, path: Path) -> str:
     example = _not_a_number(values)
     if THOUSANDS.fullmatch(example):
         raise TrueriskError(
-            f"{path}: column {name!r} holds {example[:20]!r}; remove separators of thousands, and write decimals with a "
-            "point."
+            f"{path}: column {name!r} holds {example[:20]!r}; remove separators of thousands, "
+            "and write decimals with a point."
         )
     if DECIMAL_COMMA.fullmatch(example):
         raise TrueriskError(f"{path}: column {name!r} holds {example!r}; write decimals with a point.")
