@@ -145,21 +145,22 @@ def test_columns_and_labels_of_the_inputs_are_matched_by_name(tmp_path, monkeypa
     rate = float((made.predictor(data.X[rows]) != y[rows]).mean())
     assert rate < 0.3
 
-    def predict(inputs):
-        monkeypatch.setattr("truerisk.data.load_inputs", lambda *_: inputs)
-        monkeypatch.setattr("sys.argv", ["truerisk", "predict", str(tmp_path / "out"), "--data", "any", "--json"])
+    def predict(header, labels):
+        rows = [f"{b!r},{a!r},{label}" for (a, b), label in zip(X.tolist(), labels, strict=True) if label != "-"]
+        (tmp_path / "new.csv").write_text("\n".join([header, *rows]))
+        command = ["truerisk", "predict", str(tmp_path / "out"), "--data", str(tmp_path / "new.csv"), "--json"]
+        monkeypatch.setattr("sys.argv", command)
         with pytest.raises(SystemExit) as stop:
             cli.main()
         shown = capsys.readouterr()
         return stop.value.code or 0, shown.out, shown.err
 
-    swapped = np.ascontiguousarray(data.X[rows][:, ::-1])
-    code, out, _ = predict(Inputs(swapped, 1 + y[rows], feature_names=("v", "u")))
+    code, out, _ = predict("v,u,label", [("1", "2", "-")[label] for label in y])
     assert (code, json.loads(out)["error_rate"]) == (0, rate)
-    code, out, err = predict(Inputs(swapped, y[rows], feature_names=("v", "u")))
+    code, out, err = predict("v,u,label", [("0", "1", "-")[label] for label in y])
     assert code == 2
     assert "the inputs have a class '0', which the certificate does not know" in err
-    code, out, err = predict(Inputs(swapped, None, feature_names=("v", "w")))
+    code, out, err = predict("v,w,label", [("1", "2", "-")[label] for label in y])
     assert (code, out) == (2, "")
     assert "the column 'u' is in one of the inputs and the certified data only" in err
 
