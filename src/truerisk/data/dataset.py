@@ -136,6 +136,11 @@ def from_arrays(
         inputs = inputs.copy()
     if not class_names:  # these were counted when they were numbered
         _refuse_measurements(labels, place)
+    if classes is not None and not 1 <= classes <= max(MANY_CLASSES, len(labels)):
+        raise TrueriskError(
+            f"{place}: the number of classes is {classes:,}, but must be from 1 to {max(MANY_CLASSES, len(labels)):,}; "
+            "give the real number."
+        )
     if classes is None:
         classes = int(labels.max(initial=-1)) + 1
         if classes > max(MANY_CLASSES, len(labels)):
@@ -216,15 +221,27 @@ def row_hashes(X: np.ndarray) -> np.ndarray:
 def as_array(X: Any, place: str) -> np.ndarray:
     """A numpy array of numbers from arrays, nested lists, data frames or torch tensors."""
     try:
-        if hasattr(X, "detach"):  # a torch tensor, recognised without importing torch
-            X = X.detach().cpu()
-            X = (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
-        array = np.asarray(X)
+        array = np.asarray(_from_torch(X))
     except (TypeError, ValueError, RuntimeError) as error:
         raise TrueriskError(f"{place}: the inputs do not form one array; give examples of one common shape.") from error
+    _refuse_masked(X, place)
     if array.dtype.kind not in "buif":
         raise TrueriskError(f"{place}: the inputs are of type {array.dtype}; turn them into real numbers first.")
     return array
+
+
+def _from_torch(values: Any) -> Any:
+    """A torch tensor, recognised without importing torch, as an array; everything else as it is."""
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu().resolve_neg()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+
+
+def _refuse_masked(values: Any, place: str) -> None:
+    """numpy would show what lies below a mask."""
+    if np.ma.is_masked(values):
+        raise TrueriskError(f"{place}: some values are masked; fill in these values, or drop their rows.")
 
 
 def as_inputs(X: Any, place: str) -> np.ndarray:
@@ -248,12 +265,11 @@ def _as_inputs(X: Any, place: str) -> np.ndarray:
 
 def as_labels(y: Any, place: str) -> np.ndarray:
     """Labels as int64; truth values and floats without a fraction are accepted, everything else is refused."""
-    if hasattr(y, "detach"):
-        y = y.detach().cpu().numpy()
     try:
-        labels = np.asarray(y)
-    except ValueError as error:
+        labels = np.asarray(_from_torch(y))
+    except (TypeError, ValueError, RuntimeError) as error:
         raise TrueriskError(f"{place}: the labels do not form a list; give one per example.") from error
+    _refuse_masked(y, place)
     if labels.size == 0:
         return np.zeros(0, dtype=np.int64)
     if labels.ndim != 1:

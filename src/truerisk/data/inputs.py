@@ -9,7 +9,7 @@ import numpy as np
 
 from truerisk.data.dataset import as_inputs, as_labels, check_finite, check_not_negative
 from truerisk.data.files import read_path
-from truerisk.data.formats.reading import Content
+from truerisk.data.formats.reading import Content, in_memory
 from truerisk.data.sources import Folder, is_name, load
 from truerisk.errors import TrueriskError
 
@@ -31,6 +31,11 @@ def load_inputs(spec: Any, data_dir: Folder = None) -> Inputs:
     >>> load_inputs(np.array([[0, 51]], dtype=np.uint8)).X
     array([[0. , 0.2]], dtype=float32)
     """
+    with in_memory("the dataset"):
+        return _load_inputs(spec, data_dir)
+
+
+def _load_inputs(spec: Any, data_dir: Folder) -> Inputs:
     if isinstance(spec, np.ndarray) or hasattr(spec, "detach"):  # a torch tensor, recognised without importing torch
         return _checked(Content(spec, None), "inputs")
     if isinstance(spec, str | os.PathLike) and not is_name(spec):

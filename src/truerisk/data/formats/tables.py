@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from truerisk.data.formats.labels import number_classes, tell, tell_truth_values
-from truerisk.data.formats.reading import MAX_BYTES, Content, shown
+from truerisk.data.formats.reading import MAX_BYTES, Content, printable, shown
 from truerisk.errors import TrueriskError
 from truerisk.progress import note
 
@@ -51,8 +51,7 @@ def from_frame(frame: Any, names: list[str], path: Path, label: str | None) -> C
 
 def _printable(names: list[str]) -> tuple[str, ...]:
     """Column names as a certificate can hold them; none of them where two would become equal."""
-    cleaned = ("".join(letter if letter.isprintable() else "?" for letter in " ".join(name.split())) for name in names)
-    found = tuple(dict.fromkeys(cleaned))
+    found = tuple(dict.fromkeys(printable(" ".join(name.split())) for name in names))
     return found if len(found) == len(names) else ()
 
 
