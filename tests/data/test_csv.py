@@ -307,3 +307,9 @@ def test_column_names_are_kept(write):
     assert load_inputs(write(text("b,a", lambda i: f"{i % 2},{i % 3}"))).feature_names == ("b", "a")
     odd = write(text('"b\nc",a,label', lambda i: f"{i % 2},{i % 3},{i % 2}"))
     assert load(odd).feature_names == ("b c", "a")
+
+
+def test_inputs_to_predict_on_may_count_up(write):
+    """Ten years in a row are not row numbers; the columns of the certificate decide."""
+    path = write(text("year,a", lambda i: f"{2000 + i},{i % 3}"))
+    assert load_inputs(path).X[:, 0].tolist() == [2000 + i for i in range(ROWS)]

@@ -48,7 +48,7 @@ def read_csv(path: PathLike, choice: str = "", *, labeled: bool = True) -> Conte
         raise TrueriskError(f"{path} has lines that can be read in two ways; save it again with to_csv.")
     if label is not None:
         _settle_labels(frame, names.index(label), path, label)
-    return from_frame(frame, names, path, label)
+    return from_frame(frame, names, path, label, labeled)
 
 
 def _settle_labels(frame: Any, place: int, path: Path, name: str) -> None:

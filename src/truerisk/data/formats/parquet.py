@@ -45,7 +45,7 @@ def read_parquet(path: PathLike, choice: str = "", *, labeled: bool = True) -> C
     for name in [name for name in names if name in index]:
         note(f"{path.name}: left out the index column {name} that pandas wrote.")
     kept = [place for place, name in enumerate(names) if name not in index]
-    return from_frame(frame.iloc[:, kept], [names[place] for place in kept], path, label)
+    return from_frame(frame.iloc[:, kept], [names[place] for place in kept], path, label, labeled)
 
 
 def _check_pages(path: Path, metadata: Any) -> None:

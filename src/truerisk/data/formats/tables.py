@@ -35,8 +35,11 @@ def check_columns(names: list[str], path: Path, labeled: bool) -> None:
         raise TrueriskError(f"{path} has a single column ({shown(names)}); give at least one feature and one label.")
 
 
-def from_frame(frame: Any, names: list[str], path: Path, label: str | None) -> Content:
-    """Inputs (rows, features) and labels from a data frame whose columns have these names."""
+def from_frame(frame: Any, names: list[str], path: Path, label: str | None, labeled: bool) -> Content:
+    """Inputs (rows, features) and labels from a data frame whose columns have these names.
+
+    Columns that number the rows are refused in labeled data; in inputs to predict on, the certified columns decide.
+    """
     if not len(frame):
         raise TrueriskError(f"{path} has column names but no rows; give at least one row for each example.")
     columns = {name: frame.iloc[:, place] for place, name in enumerate(names)}
@@ -44,7 +47,7 @@ def from_frame(frame: Any, names: list[str], path: Path, label: str | None) -> C
     features = [name for name in columns if name != label]
     if not features:
         raise TrueriskError(f"{path} has no feature columns next to the label {label}; add at least one.")
-    X = _features({name: columns[name] for name in features}, path)
+    X = _features({name: columns[name] for name in features}, path, FEW_ROWS if labeled else len(frame) + 1)
     content = Content(X, None, feature_names=_printable(features))
     return content if label is None else _labeled(content, columns[label], label, path)
 
@@ -91,8 +94,11 @@ def label_column(names: list[str], path: Path, choice: str, labeled: bool) -> st
     raise TrueriskError(f"{path} has the columns {shown(names)}; say which holds the labels: type {path}:COLUMN.")
 
 
-def _features(columns: dict[str, Any], path: Path) -> np.ndarray:
-    """One array of all columns: integers if all of them are (or truth values), otherwise 32-bit floats."""
+def _features(columns: dict[str, Any], path: Path, few: int) -> np.ndarray:
+    """One array of all columns: integers if all of them are (or truth values), otherwise 32-bit floats.
+
+    From ``few`` rows on, a column that numbers them is refused.
+    """
     kinds = {name: _kind(values, name, path) for name, values in columns.items()}
     n = len(next(iter(columns.values())))
     if n * len(columns) * 8 > MAX_BYTES:
@@ -101,7 +107,7 @@ def _features(columns: dict[str, Any], path: Path) -> np.ndarray:
     X = np.empty((n, len(columns)), dtype=np.int64 if whole else np.float32)
     for place, (name, values) in enumerate(columns.items()):
         array = values.to_numpy(dtype=_plain_type(kinds[name]))
-        if n >= FEW_ROWS and _numbers_rows(array):
+        if n >= few and _numbers_rows(array):
             raise TrueriskError(
                 f"{path}: column {name!r} only numbers the rows, and new examples have no such numbers; "
                 "remove this column."
