@@ -291,7 +291,7 @@ class TestScale:
         pair = load((self.bytes_, self.y)), load((self.bytes_[20:].astype(kind), self.y[20:]))
         new, seen = pair[::-1] if swap else pair
         assert equal_rows(new.X, seen.X) == ([], list(range(20)) if swap else list(range(20, 40)))
-        with pytest.raises(TrueriskError, match=r"20 of .* fresh examples"):
+        with pytest.raises(TrueriskError, match=r"20 of .* fresh examples .* up to the factor 255; give"):
             leave_out(new, seen)
         assert leave_out(new, seen, draws=VOUCHED)[1].repeats == 20
 

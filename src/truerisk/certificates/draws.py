@@ -83,8 +83,8 @@ class Draws:
             raise TrueriskError(unexplained(len(within), len(new)))
         if across and not self.word and (ids is None or seen_ids is None):
             raise TrueriskError(
-                f"{len(across):,} of {len(new):,} {kind} (the first: row {across[0]}) equal one in {what}; give "
-                "--ids and --trained-on-ids, or --repeats-are-draws if they are separate draws."
+                f"{len(across):,} of {len(new):,} {kind} (the first: row {across[0]}) equal one in {what}"
+                f"{_scaled(new, seen)}; give --ids and --trained-on-ids, or --repeats-are-draws if they are separate draws."
             )
         return replace(self, repeats=len({*within, *across}))
 
@@ -109,6 +109,12 @@ def sentences(repeats_are_draws: bool, repeats: int, row_ids: str) -> list[str]:
     if repeats_are_draws and repeats:
         lines.append(f"You vouch that rows equal to another one ({repeats:,}) are separate draws, not copies.")
     return lines
+
+
+def _scaled(new: np.ndarray, seen: np.ndarray) -> str:
+    """Words where rows are equal although the one set holds bytes, and the other one bytes divided by 255."""
+    largest = [float(X.max(initial=0)) for X in (new, seen)]
+    return " up to the factor 255" if min(largest) <= 1 < max(largest) else ""
 
 
 def equal_rows(new: np.ndarray, seen: np.ndarray) -> tuple[list[int], list[int]]:
