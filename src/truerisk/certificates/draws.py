@@ -84,7 +84,8 @@ class Draws:
         if across and not self.word and (ids is None or seen_ids is None):
             raise TrueriskError(
                 f"{len(across):,} of {len(new):,} {kind} (the first: row {across[0]}) equal one in {what}"
-                f"{_scaled(new, seen)}; give --ids and --trained-on-ids, or --repeats-are-draws if they are separate draws."
+                f"{_scaled(new, seen)}; give --ids and --trained-on-ids, or --repeats-are-draws "
+                "if they are separate draws."
             )
         return replace(self, repeats=len({*within, *across}))
 
