@@ -129,6 +129,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "sha256": "SHA-256 of shape, inputs, labels, and number of classes.",
         "class_names": "Names of the classes in the order of their numbers, or an empty list. The hash does not cover "
         "them.",
+        "feature_names": "Names of the columns of a table in their order, or an empty list. The hash does not "
+        "cover them.",
     },
     "model": {
         "name": "Name of the network.",

@@ -131,3 +131,40 @@ def test_a_certificate_without_names_knows_numbers(tmp_path, monkeypatch, capsys
     found = json.loads(capsys.readouterr().out)
     assert found["class_names"] == []
     assert found["error_rate"] == float((made.predictor(data.X) != data.y).mean())
+
+
+def test_columns_and_labels_of_the_inputs_are_matched_by_name(tmp_path, monkeypatch, capsys):
+    """Classes that are called by integers are not class numbers."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 2)), np.arange(600) % 3
+    X[:, 0] += 4 * y
+    data = Data("table", X, y, 3, class_names=("1", "2", "2b"), feature_names=("u", "v"))
+    made = truerisk.certify("mlp:8", data, epochs=50)
+    made.save(tmp_path / "out")
+    rows = y < 2
+    rate = float((made.predictor(data.X[rows]) != y[rows]).mean())
+    assert rate < 0.3
+
+    def predict(header, labels):
+        rows = [f"{b!r},{a!r},{label}" for (a, b), label in zip(X.tolist(), labels, strict=True) if label != "-"]
+        (tmp_path / "new.csv").write_text("\n".join([header, *rows]))
+        command = ["truerisk", "predict", str(tmp_path / "out"), "--data", str(tmp_path / "new.csv"), "--json"]
+        monkeypatch.setattr("sys.argv", command)
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        shown = capsys.readouterr()
+        return stop.value.code or 0, shown.out, shown.err
+
+    code, out, _ = predict("v,u,label", [("1", "2", "-")[label] for label in y])
+    assert (code, json.loads(out)["error_rate"]) == (0, rate)
+    code, out, err = predict("v,u,label", [("0", "1", "-")[label] for label in y])
+    assert code == 2
+    assert "the inputs have a class '0', which the certificate does not know" in err
+    code, out, err = predict("v,w,label", [("1", "2", "-")[label] for label in y])
+    assert (code, out) == (2, "")
+    assert "the column 'u' is in one of the inputs and the certified data only" in err
+
+
+def test_column_names_that_do_not_fit_are_refused():
+    with pytest.raises(TrueriskError, match="1 different column names"):
+        truerisk.certify("mlp:4", replace(three(), X=three().X.reshape(-1, 64), feature_names=("a",)))

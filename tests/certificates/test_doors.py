@@ -1,5 +1,7 @@
 """Networks and inputs as new users have them, all the way: certify, verify, predict, measure, symmetry, tour."""
 
+from dataclasses import replace
+
 import doors
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from torch import nn
 import truerisk
 from truerisk.certificates import Certificate
 from truerisk.data import load
+from truerisk.data.matching import match_classes
 from truerisk.measures import MEASURES
 from truerisk.nets import Adapted
 from truerisk.nets.graph import flat
@@ -287,7 +290,7 @@ def test_files_that_number_their_classes_differently_are_refused(tmp_path):
         (tmp_path / f"{name}.csv").write_text("\n".join(["u,v,label", *lines]))
     torch.manual_seed(0)
     net = nn.Linear(2, 3)
-    with pytest.raises(truerisk.TrueriskError, match="the class 'b' is in one of fresh and training data only"):
+    with pytest.raises(truerisk.TrueriskError, match="the class 'b' is in one of them only"):
         truerisk.certify(net, fresh=tmp_path / "fresh.csv", trained_on=tmp_path / "train.csv", repeats_are_draws=True)
 
 
@@ -357,3 +360,62 @@ def test_search_takes_them():
     assert found.winner.errors < found.winner.n
     with pytest.raises(truerisk.TrueriskError, match="some of the models take integers"):
         truerisk.search(["mlp:4", doors.Bag], doors.sentences(), lrs=[0.01], epochs=1)
+
+
+# ---- columns and classes by name -------------------------------------------------------------------------------
+
+
+def table(path, columns, classes, n=30, seed=0):
+    """A file with these columns, whose numbers depend on the column's name only, and these classes by turns."""
+    rng = np.random.default_rng(seed)
+    values = {name: rng.integers(0, 10**6, n) / 7 for name in sorted(columns)}
+    lines = [
+        ",".join([*(repr(float(values[name][i])) for name in columns), classes[i % len(classes)]]) for i in range(n)
+    ]
+    path.write_text("\n".join([",".join([*columns, "label"]), *lines]))
+    return path
+
+
+@pytest.fixture
+def linear():
+    torch.manual_seed(0)
+    return nn.Linear(2, 4)
+
+
+def test_columns_of_the_training_data_are_matched_by_name(tmp_path, linear):
+    fresh = table(tmp_path / "fresh.csv", "uv", "01")
+    same = table(tmp_path / "same.csv", "vu", "01")
+    with pytest.raises(truerisk.TrueriskError, match="30 of 30 fresh examples"):
+        truerisk.certify(linear, fresh=fresh, trained_on=same)
+    straight, swapped = (table(tmp_path / f"{names}.csv", names, "01", seed=1) for names in ("uv", "vu"))
+    certs = [truerisk.certify(linear, fresh=fresh, trained_on=each) for each in (straight, swapped)]
+    assert certs[0].to_json()["data"]["feature_names"] == ["u", "v"]
+    assert certs[0].to_json()["fit"] == certs[1].to_json()["fit"]
+    other = table(tmp_path / "other.csv", "uw", "01", seed=1)
+    with pytest.raises(
+        truerisk.TrueriskError, match=r"the column 'v' is in one of .* only; give both the same columns"
+    ):
+        truerisk.certify(linear, fresh=fresh, trained_on=other)
+
+
+def test_unlabeled_inputs_are_matched_by_name(tmp_path, linear):
+    data = table(tmp_path / "data.csv", "uv", "01", n=200)
+    inputs = table(tmp_path / "inputs.csv", "vu", "01", n=200)
+    with pytest.raises(truerisk.TrueriskError, match="200 of 200 unlabeled inputs"):
+        truerisk.certify(linear, data, unlabelled=inputs, method="disagreement")
+
+
+def test_names_on_one_side_and_numbers_on_the_other(tmp_path, linear):
+    names = table(tmp_path / "names.csv", "uv", ["1", "2", "3", "3b"])
+    numbers = table(tmp_path / "numbers.csv", "uv", "123", seed=1)
+    with pytest.raises(truerisk.TrueriskError, match="the label '3b' of the training data is not a class"):
+        truerisk.certify(linear, fresh=numbers, trained_on=names)
+    same = table(tmp_path / "same.csv", "uv", ["1", "2", "3"], seed=1)
+    found = match_classes(load(same), load(names), "the training data")
+    assert found.y.tolist() == [i % 3 for i in range(30)]  # 1 is class 0 of the file with names
+    assert found.class_names == ("1", "2", "3", "3b")
+    assert match_classes(load(same), load(numbers), "the training data").y.tolist() == [1 + i % 3 for i in range(30)]
+    words = replace(load(numbers), class_names=("1", "0", "3", "2"))
+    assert match_classes(words, load(numbers), "x").y.tolist() == [int("1032"[1 + i % 3]) for i in range(30)]
+    with pytest.raises(truerisk.TrueriskError, match=r"number their classes differently .their order differs"):
+        match_classes(words, replace(words, class_names=("0", "1", "2", "3")), "x")

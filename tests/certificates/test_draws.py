@@ -14,7 +14,7 @@ from truerisk import TrueriskError, bounds
 from truerisk.certificates.draws import UNLABELLED, Draws, equal_rows, read_ids
 from truerisk.certificates.workshop.compare import settle_inputs
 from truerisk.certificates.workshop.fresh import leave_out
-from truerisk.data import Data
+from truerisk.data import Data, load
 
 DELTA = 0.05
 RUNS, N = 300, 200
@@ -277,3 +277,37 @@ class TestUnlabelled:
     def test_one_kind_of_list(self):
         X = np.zeros((20, 6), dtype=np.float32)
         assert Draws(word=True).between(X, X, UNLABELLED, "the labeled data").repeats == 20
+
+
+class TestScale:
+    """Bytes are divided by 255, the same numbers in another type are not: they are the same rows all the same."""
+
+    bytes_ = np.random.default_rng(0).integers(0, 256, (40, 6), dtype=np.uint8)
+    y = np.arange(40) % 2
+
+    @pytest.mark.parametrize("kind", [np.int16, np.float32, np.float64])
+    @pytest.mark.parametrize("swap", [False, True])
+    def test_rows_that_differ_by_the_factor_255_are_equal(self, kind, swap):
+        pair = load((self.bytes_, self.y)), load((self.bytes_[20:].astype(kind), self.y[20:]))
+        new, seen = pair[::-1] if swap else pair
+        assert equal_rows(new.X, seen.X) == ([], list(range(20)) if swap else list(range(20, 40)))
+        with pytest.raises(TrueriskError, match=r"20 of .* fresh examples .* up to the factor 255; give"):
+            leave_out(new, seen)
+        assert leave_out(new, seen, draws=VOUCHED)[1].repeats == 20
+
+    def test_unlabeled_inputs(self):
+        data = load((self.bytes_, self.y))
+        with pytest.raises(TrueriskError, match="40 of 40 unlabeled inputs"):
+            settle_inputs(self.bytes_.astype(np.float32), data, Draws())
+
+    def test_a_division_that_rounded_differently(self):
+        scaled = self.bytes_.astype(np.float32) * np.float32(1 / 255)
+        assert len(equal_rows(scaled, load((self.bytes_, self.y)).X)[1]) == 40
+
+    def test_other_rows_are_not(self):
+        rng = np.random.default_rng(1)
+        other = rng.integers(0, 256, (40, 6)).astype(np.float32)
+        assert equal_rows(other, load((self.bytes_, self.y)).X) == ([], [])
+        small = 1e-6 * rng.random((40, 1), dtype=np.float32)  # near 0, which is a byte
+        assert equal_rows(small, 1e-6 * rng.random((40, 1), dtype=np.float32)) == ([], [])
+        assert equal_rows(np.array([[1, 0]]), np.array([[0, 1], [1, 1]])) == ([], [])

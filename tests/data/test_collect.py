@@ -88,3 +88,17 @@ def test_random_augmentation_is_noticed():
     rng = np.random.default_rng(0)
     with pytest.raises(TrueriskError, match="switch off random augmentation"):
         load(Items(lambda i: (rng.normal(size=3), i % 2)))
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_items_are_compared_all_over_the_dataset(part):
+    rng = np.random.default_rng(0)
+
+    def item(i):
+        pair = [torch.full((2,), i / 1000), i % 2]
+        if i >= 900:  # augmented, or labeled by chance
+            pair[part] = torch.rand(2) if part == 0 else int(rng.integers(1000))
+        return tuple(pair)
+
+    with pytest.raises(TrueriskError, match=r"item 999 changes each time it is read"):
+        load(Items(item, n=1000))

@@ -1,6 +1,7 @@
 """CSV and TSV: numbers come back exactly, labels are found by name, and odd tables are refused by column."""
 
 import contextlib
+import dataclasses
 
 import numpy as np
 import pandas as pd
@@ -85,8 +86,9 @@ def test_a_named_label(write, tmp_path, monkeypatch):
     assert (data.name, data.source) == ("data", "data.csv:b:c")
     monkeypatch.chdir(tmp_path)
     assert load(data.source).sha256 == data.sha256
-    with pytest.raises(TrueriskError, match=r"does not have a column 'Label'; choose from a, label, b:c\."):
-        load(f"{path}:Label")
+    assert load(f"{path}:Label").sha256 == load(f"{path}:label").sha256
+    with pytest.raises(TrueriskError, match=r"does not have a column 'lable'; choose from a, label, b:c\."):
+        load(f"{path}:lable")
     path.rename(tmp_path / "a.csv:b.csv")
     assert load(tmp_path / "a.csv:b.csv").classes == 3
     with pytest.raises(TrueriskError, match=r"nothing.csv does not exist"):
@@ -216,3 +218,98 @@ def test_inputs_of_tables(write):
     assert load_inputs(write(text("a", lambda i: f"{i / 3}", n=5))).X.shape == (5, 1)
     with pytest.raises(TrueriskError, match=r"type .*:COLUMN"):
         load_inputs(write(text("a,y,label")))
+
+
+def labels(write, *values):
+    """The table of these labels, repeated until there are enough rows."""
+    return load(write(text(row=lambda i: f"{i % 2},{i % 3},{values[i % len(values)]}")))
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (("1", "2", "3", "3b"), ("1", "2", "3", "3b")),
+        (("007", "010"), ("007", "010")),
+        (("1e1", "1E2"), ("1E2", "1e1")),
+        (("+1", "2"), ("+1", "2")),
+        (("True", "False", "maybe"), ("False", "True", "maybe")),
+        (("NA", "null", "None"), ("NA", "None", "null")),
+        (("nan", "x"), ("nan", "x")),
+    ],
+)
+def test_labels_that_are_names(write, values, names):
+    assert labels(write, *values).class_names == names
+
+
+def test_labels_that_are_numbers(write, notes):
+    for values in (("1", "2"), ("1.0", "2.0"), ("1", "2.0"), ('"1"', "2 ")):
+        data = labels(write, *values)
+        assert (set(data.y.tolist()), data.class_names) == ({1, 2}, ())
+    assert notes() == ""
+    assert labels(write, "True", "False").y.tolist()[:2] == [1, 0]
+    assert "False = 0, True = 1" in notes()
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (("1", "2", "NA"), "missing values"),
+        (("1", "2", "nan"), "missing values"),
+        (("cat", "", "dog"), "missing values"),
+        (("1", "", "2"), "missing values"),
+        (("1.5", "2"), "look like measurements"),
+        (("cat", "cat "), "the class names 'cat' and 'cat ' look the same"),
+        (("caf\u00e9", "cafe\u0301"), "look the same; spell them in one way"),
+        (("1" * 1001, "2"), "a label has 1,001 characters"),
+    ],
+)
+def test_labels_that_are_neither(write, values, sentence):
+    with pytest.raises(TrueriskError, match=sentence):
+        labels(write, *values)
+
+
+def test_a_long_label_needs_no_memory():
+    from truerisk.data.formats.labels import number_classes
+
+    with pytest.raises(TrueriskError, match="a label has 3,000,000 characters"):  # as one array, 120 GB
+        number_classes(["x" * 3_000_000] + ["a"] * 10_000, "toy")
+
+
+@pytest.mark.parametrize("numbers", [np.arange(ROWS)[::-1] + 17, np.roll(np.arange(ROWS), 5), np.arange(ROWS) / 1.0])
+def test_row_numbers_in_any_order(write, numbers):
+    with pytest.raises(TrueriskError, match="column 'Id' only numbers the rows"):
+        load(write(text("a,Id,label", lambda i: f"{i % 2},{numbers[i]},{i % 3}")))
+    with pytest.raises(TrueriskError, match="column 'Unnamed: 0' is an index that pandas wrote"):
+        load(write(text("Unnamed: 0,a,label", lambda i: f"{i % 2},{numbers[i]},{i % 3}")))
+
+
+def test_separators_of_thousands(write):
+    with pytest.raises(TrueriskError, match="holds '1,234'; remove separators of thousands"):
+        load(write(text("a,b,label", lambda i: f'{i % 2},"1,234",{i % 3}')))
+
+
+def test_many_columns_are_compared_quickly(tmp_path):
+    import time
+
+    from truerisk.data.formats.tables import check_columns
+
+    start = time.perf_counter()
+    check_columns([str(i) for i in range(200_000)], tmp_path, True)
+    assert time.perf_counter() - start < 5
+
+
+def test_column_names_are_kept(write):
+    data = load(write(text("b,a,label", lambda i: f"{i % 2},{i % 3},{i % 2}")))
+    assert data.feature_names == ("b", "a")
+    assert data.take([1, 2]).feature_names == data.floats().feature_names == ("b", "a")
+    unnamed = dataclasses.replace(data, feature_names=())
+    assert unnamed.sha256 == data.sha256
+    assert load_inputs(write(text("b,a", lambda i: f"{i % 2},{i % 3}"))).feature_names == ("b", "a")
+    odd = write(text('"b\nc",a,label', lambda i: f"{i % 2},{i % 3},{i % 2}"))
+    assert load(odd).feature_names == ("b c", "a")
+
+
+def test_inputs_to_predict_on_may_count_up(write):
+    """Ten years in a row are not row numbers; the columns of the certificate decide."""
+    path = write(text("year,a", lambda i: f"{2000 + i},{i % 3}"))
+    assert load_inputs(path).X[:, 0].tolist() == [2000 + i for i in range(ROWS)]

@@ -138,3 +138,19 @@ def test_row_hashes_find_equal_rows_across_chunks():
     assert digests[0] == digests[8999]
     assert digests[17] == digests[5000]
     assert np.array_equal(row_hashes(np.asfortranarray(X)), digests)
+
+
+def test_masked_values_are_refused():
+    X, y = np.ones((20, 2)), np.arange(20) % 2
+    masked = np.ma.masked_array(X, mask=X > 0)
+    for pair in ((masked, y), (X, np.ma.masked_array(y, mask=y == 1))):
+        with pytest.raises(TrueriskError, match="some values are masked; fill in these values"):
+            load(pair)
+    assert len(load((np.ma.masked_array(X), y))) == 20  # nothing below its mask
+
+
+def test_labels_are_a_copy():
+    y = np.arange(20) % 2
+    data = load((np.ones((20, 2)), y))
+    y[:] = 1
+    assert data.y.tolist() == [0, 1] * 10

@@ -102,3 +102,30 @@ def test_inputs_of_arrays_and_datasets():
     assert load_inputs((X, Y)).y.tolist() == Y.tolist()
     with pytest.raises(TrueriskError, match="inputs: some inputs are NaN"):
         load_inputs(X * np.nan)
+
+
+def test_a_name_with_control_characters(tmp_path):
+    np.savez(tmp_path / "a\x1b[2J.npz", X=X, y=Y)
+    data = load(tmp_path / "a\x1b[2J.npz")
+    assert (data.name, data.source) == ("a?[2J", "a?[2J.npz")
+
+
+def test_memory_that_does_not_suffice(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("truerisk.data.sources.from_arrays", fail)
+    with pytest.raises(TrueriskError, match="does not fit in memory; give a smaller dataset"):
+        load((X, Y))
+    monkeypatch.setattr("truerisk.data.inputs.as_inputs", fail)
+    with pytest.raises(TrueriskError, match="does not fit in memory; give a smaller dataset"):
+        load_inputs(X)
+
+
+def test_a_file_called_like_a_built_in_dataset(tmp_path, monkeypatch, notes):
+    monkeypatch.chdir(tmp_path)
+    load("digits")
+    assert notes() == ""
+    (tmp_path / "digits").mkdir()
+    load("digits")
+    assert "digits is the built-in dataset; type ./digits for the file or folder of this name" in notes()

@@ -97,3 +97,11 @@ def test_images_and_labels_must_belong_together(tmp_path):
         read_idx_pair(images, images)
     with pytest.raises(TrueriskError, match=r"60 images but .* 59 labels"):
         read_idx_pair(images, fewer)
+
+
+def test_the_copy_in_floats_counts(tmp_path, monkeypatch):
+    path = tmp_path / "images"
+    path.write_bytes(gzip.compress(idx_bytes(np.zeros((10, 10)))))
+    monkeypatch.setattr("truerisk.data.formats.reading.MAX_BYTES", 500)
+    with pytest.raises(TrueriskError, match="needs 900 bytes, more than 500"):
+        read_idx(path)

@@ -195,11 +195,11 @@ def test_odd_folders(tmp_path):
 
 def test_inputs_of_folders(tmp_path):
     fill(tmp_path, n=2)
-    X, y, names = load_inputs(tmp_path / "cat")
+    X, y, names, _ = load_inputs(tmp_path / "cat")
     assert X.shape == (2, 1, 4, 6)
     assert (y, names) == (None, ())
     assert np.array_equal(X[1], np.asarray(picture(1))[None] / np.float32(255))
-    X, y, names = load_inputs(tmp_path)
+    X, y, names, _ = load_inputs(tmp_path)
     assert y.tolist() == [0, 0, 1, 1]
     assert names == ("cat", "dog")
 
@@ -209,3 +209,66 @@ def test_pillow_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(TrueriskError, match=r"pip install 'truerisk\[images\]'"):
         load(tmp_path)
+
+
+def deep(path, kind):
+    """A color image of 16 bits, written by hand: Pillow has no such mode."""
+    import struct
+    import zlib
+
+    rows = np.arange(4 * 6 * 3, dtype=">u2").reshape(4, 6 * 3) * 900
+    if kind == "ppm":
+        path.write_bytes(b"P6 6 4 65535\n" + rows.tobytes())
+    elif kind == "png":
+
+        def chunk(name, content):
+            return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+        header = struct.pack(">IIBBBBB", 6, 4, 16, 2, 0, 0, 0)
+        body = zlib.compress(b"".join(b"\0" + row.tobytes() for row in rows))
+        path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b""))
+    else:
+        bits, pixels = 8 + 2 + 9 * 12 + 4, 8 + 2 + 9 * 12 + 4 + 6
+        tags = [(256, 3, 1, 6), (257, 3, 1, 4), (258, 3, 3, bits), (259, 3, 1, 1), (262, 3, 1, 2)]
+        tags += [(273, 4, 1, pixels), (277, 3, 1, 3), (278, 3, 1, 4), (279, 4, 1, rows.nbytes)]
+        entries = b"".join(struct.pack("<HHII", *tag) for tag in tags)
+        head = b"II*\0" + struct.pack("<IH", 8, 9) + entries + struct.pack("<I", 0) + struct.pack("<HHH", 16, 16, 16)
+        path.write_bytes(head + rows.astype("<u2").tobytes())
+
+
+@pytest.mark.parametrize("kind", ["png", "ppm", "tif"])
+def test_colors_of_16_bits_are_refused(tmp_path, kind):
+    fill(tmp_path, mode="RGB")
+    deep(tmp_path / "cat" / f"deep.{kind}", kind)
+    with Image.open(tmp_path / "cat" / f"deep.{kind}") as image:
+        assert image.convert("RGB").size == (6, 4)  # Pillow reads it
+    with pytest.raises(TrueriskError, match=r"has 16 bits per color, of which 8 would be lost; convert it"):
+        load(tmp_path)
+
+
+def test_transparent_and_turned_images_get_notes(tmp_path, notes):
+    fill(tmp_path / "a", mode="RGB")
+    picture(mode="RGB").convert("RGBA").save(tmp_path / "a" / "cat" / "opaque.png")
+    load(tmp_path / "a")
+    assert "transparent" not in (said := notes())
+    assert "turned" not in said
+    glass = picture(mode="RGB").convert("RGBA")
+    glass.putalpha(7)
+    glass.save(tmp_path / "a" / "cat" / "glass.png")
+    exif = Image.Exif()
+    exif[274] = 6
+    picture(mode="RGB").save(tmp_path / "a" / "dog" / "turned.jpg", exif=exif)
+    load(tmp_path / "a")
+    said = notes()
+    assert "1 images are partly transparent; the colors below are used as they are" in said
+    assert "1 images ask to be turned" in said
+
+
+def test_parts_that_are_links_are_left_out(tmp_path):
+    fill(tmp_path / "elsewhere")
+    fill(tmp_path / "pets" / "test")
+    (tmp_path / "pets" / "train").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TrueriskError, match="holds only a test part"):
+        load(tmp_path / "pets")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    assert len(load(tmp_path / "link")) == 12

@@ -11,6 +11,7 @@ from torch.utils.data import (
     RandomSampler,
     Sampler,
     SequentialSampler,
+    Subset,
     SubsetRandomSampler,
     TensorDataset,
     WeightedRandomSampler,
@@ -110,3 +111,32 @@ def test_random_states_stay_as_they_were():
     assert torch.equal(torch.get_rng_state(), before[0])
     assert torch.equal(generator.get_state(), before[1])
     assert np.array_equal(np.random.get_state()[1], before[2])  # noqa: NPY002
+
+
+class OwnIter(DataLoader):
+    def __iter__(self):
+        for x, y in super().__iter__():
+            yield -x, y
+
+
+class OwnIterator(DataLoader):
+    def _get_iterator(self):
+        return super()._get_iterator()
+
+
+class Batches(TensorDataset):
+    """Batches are read by other code than single items."""
+
+    def __getitems__(self, rows):
+        return [(-X[row], Y[row]) for row in rows]
+
+
+def test_loaders_with_code_of_their_own():
+    for kind in (OwnIter, OwnIterator):
+        with pytest.raises(TrueriskError, match=f"{kind.__name__} makes its batches in code of its own; give loader"):
+            load(kind(SET, batch_size=4))
+    for dataset in (Batches(X, Y), Subset(Batches(X, Y), range(N))):
+        with pytest.raises(TrueriskError, match=r"Batches reads batches in code of its own \(__getitems__\)"):
+            load(DataLoader(dataset, batch_size=4))
+    assert load(DataLoader(Subset(SET, range(N)), batch_size=4)).sha256 == load((X, Y)).sha256
+    assert load(Batches(X, Y)).sha256 == load((X, Y)).sha256  # item by item

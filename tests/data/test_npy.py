@@ -13,7 +13,7 @@ def test_an_array_is_inputs(tmp_path):
     path = tmp_path / "new.npy"
     for array, dtype in ((np.ones((1, 3)), np.float32), (np.ones((2, 3), dtype=np.int16), np.int64)):
         np.save(path, array)
-        X, y, names = load_inputs(path)
+        X, y, names, _ = load_inputs(path)
         assert X.dtype == dtype
         assert np.array_equal(X, array)
         assert (y, names) == (None, ())

@@ -226,3 +226,36 @@ def test_inputs_of_npz_files(tmp_path, notes):
     np.savez(path, X=X, y=Y % 2 * 2 - 1)
     with pytest.raises(TrueriskError, match="-1 and 1"):
         load_inputs(path)
+
+
+@pytest.mark.parametrize("classes", [10**12, -1, 0])
+def test_a_number_of_classes_that_cannot_be(tmp_path, classes):
+    np.savez(tmp_path / "data.npz", X=np.ones((20, 2)), y=np.arange(20) % 2, classes=classes)
+    with pytest.raises(TrueriskError, match=r"number of classes is .*, but must be from 1 to 10,000"):
+        load(tmp_path / "data.npz")
+
+
+def test_doubled_members(tmp_path):
+    path, arrays = (
+        tmp_path / "data.npz",
+        {"X": np.zeros((20, 2)), "X.npy": np.ones((20, 2)), "y.npy": np.arange(20) % 2},
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(name, "w") as stream:
+                np.save(stream, array)
+    with pytest.raises(TrueriskError, match="two arrays named X; save it again"):
+        load(path)
+
+
+def test_bytes_get_a_note(tmp_path, notes):
+    X, y = np.ones((20, 2), dtype=np.uint8), np.arange(20) % 2
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    np.save(tmp_path / "new.npy", X)
+    for spec in (tmp_path / "data.npz", (X, y)):
+        load(spec)
+        assert notes().count("bytes are divided by 255") == 1
+    load_inputs(tmp_path / "new.npy")
+    assert notes().count("bytes are divided by 255") == 1
+    load((X.astype(np.int16), y))
+    assert "divided" not in notes()

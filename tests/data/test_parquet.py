@@ -24,7 +24,7 @@ def frame(**change):
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"b": np.arange(N) % 3 == 0}, {"label": ["no", "yes"] * 10}, {"b": np.arange(N, 2 * N)}],
+    [{}, {"b": np.arange(N) % 3 == 0}, {"label": ["no", "yes"] * 10}, {"b": np.arange(N, 3 * N, 2)}],
     ids=["numbers", "truth values", "text labels", "integers"],
 )
 def test_a_table_equals_its_csv(arrow, tmp_path, change):
@@ -57,13 +57,13 @@ ODD = {
     "text": ({"b": ["red"] * N}, "column 'b' is not numeric .it holds 'red'"),
     "categories": ({"b": pd.Categorical(["red"] * N)}, "column 'b' is not numeric"),
     "dates": ({"b": pd.date_range("2020", periods=N)}, "column 'b' is not numeric"),
-    "lists": ({"b": [[1, 2]] * N}, "column 'b' is not numeric"),
+    "lists": ({"b": [[1, 2]] * N}, "column b is not numeric"),
     "bytes": ({"b": [b"1"] * N}, "column 'b' is not numeric"),
     "missing": ({"b": [None, *range(1, N)]}, "column 'b' has 1 missing values"),
     "missing integers": ({"b": pd.array([None] * N, dtype="Int64")}, "column 'b' has 20 missing"),
     "missing labels": ({"label": [None, "a"] * 10}, "column 'label' has 10 missing"),
     "labels of bytes": ({"label": [b"a", b"b"] * 10}, "column 'label' holds bytes values"),
-    "labels of lists": ({"label": [[1], [2]] * 10}, "column 'label' holds ndarray values"),
+    "labels of lists": ({"label": [[1], [2]] * 10}, "column label is not numeric .its type is list"),
     "row numbers": ({"a": np.arange(N)}, "column 'a' only numbers the rows"),
     "two labels": ({"y": np.arange(N) % 2}, "type .*data.parquet:COLUMN"),
 }
@@ -137,3 +137,35 @@ def test_inputs_without_labels(arrow, tmp_path):
     inputs = load_inputs(tmp_path / "data.parquet")
     assert inputs.X.shape == (2, 2)
     assert inputs.y is None
+
+
+def test_index_columns_are_left_out(arrow, tmp_path, notes):
+    path = tmp_path / "data.parquet"
+    table = frame(key=np.arange(N) ** 2)
+    table.set_index("key").to_parquet(path)
+    data = load(path)
+    assert data.feature_names == ("a", "b")
+    assert "left out the index column key that pandas wrote" in notes()
+    table.set_index("label").to_parquet(path)
+    assert load(path).y.tolist() == [i % 2 for i in range(N)]  # the label is the label, wherever pandas keeps it
+
+
+def test_a_huge_text_is_refused_before_it_is_read(arrow, tmp_path, monkeypatch):
+    path = tmp_path / "data.parquet"
+    frame(label=["x" * 10_000, "y"] * (N // 2)).to_parquet(path)
+    with pytest.raises(TrueriskError, match="column label holds a text of 10,000 bytes"):
+        load(path)
+    monkeypatch.setattr("truerisk.data.formats.reading.MAX_BYTES", 5000)
+    with pytest.raises(TrueriskError, match="bytes, more than 5,000"):
+        load(path)
+
+
+def test_a_text_that_stands_in_many_rows_is_not_copied(arrow, tmp_path):
+    import pyarrow.parquet as parquet
+
+    n = 200_000
+    words = arrow.DictionaryArray.from_arrays(arrow.array(np.arange(n, dtype=np.int32) % 2), ["x" * 500_000, "y"])
+    path = tmp_path / "data.parquet"
+    parquet.write_table(arrow.table({"a": np.arange(n) % 7, "label": words}), path)  # as plain texts, 50 GB
+    with pytest.raises(TrueriskError, match="column label holds a text of 500,000 bytes"):
+        load(path)

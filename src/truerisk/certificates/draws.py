@@ -21,6 +21,8 @@ from truerisk.data import row_hashes
 from truerisk.errors import TrueriskError
 
 FILES = (".npy", ".txt", ".json")
+ROWS_AT_ONCE = 4096
+ROUNDING = 1e-5  # relative; bytes divided by 255 differ by far more
 FRESH, UNLABELLED = "fresh examples", "unlabeled inputs"
 
 
@@ -81,8 +83,9 @@ class Draws:
             raise TrueriskError(unexplained(len(within), len(new)))
         if across and not self.word and (ids is None or seen_ids is None):
             raise TrueriskError(
-                f"{len(across):,} of {len(new):,} {kind} (the first: row {across[0]}) equal one in {what}; give "
-                "--ids and --trained-on-ids, or --repeats-are-draws if they are separate draws."
+                f"{len(across):,} of {len(new):,} {kind} (the first: row {across[0]}) equal one in {what}"
+                f"{_scaled(new, seen)}; give --ids and --trained-on-ids, or --repeats-are-draws "
+                "if they are separate draws."
             )
         return replace(self, repeats=len({*within, *across}))
 
@@ -109,12 +112,26 @@ def sentences(repeats_are_draws: bool, repeats: int, row_ids: str) -> list[str]:
     return lines
 
 
+def _scaled(new: np.ndarray, seen: np.ndarray) -> str:
+    """Words where rows are equal although the one set holds bytes, and the other one bytes divided by 255."""
+    largest = [float(X.max(initial=0)) for X in (new, seen)]
+    return " up to the factor 255" if min(largest) <= 1 < max(largest) else ""
+
+
 def equal_rows(new: np.ndarray, seen: np.ndarray) -> tuple[list[int], list[int]]:
-    """Rows of ``new`` that equal an earlier one, and rows of ``new`` that equal one of ``seen``, number for number.
+    """Rows of ``new`` that equal an earlier one, and rows of ``new`` that equal one of ``seen``.
+
+    Bytes are divided by 255 where a file says that they are bytes, and not where it holds them as other numbers. So
+    rows of two sets are also equal if one of them is the other one divided by 255.
 
     >>> equal_rows(np.array([[1.0], [2.0], [1.0]]), np.array([[2.0]]))
     ([2], [1])
+    >>> equal_rows(np.array([[0.2, 1.0]]), np.array([[51, 255]]))
+    ([], [0])
     """
+    raw, scaled = _as_bytes(new, 1), _as_bytes(new, 255)
+    seen_raw, seen_scaled = (set(_as_bytes(seen, factor).values()) for factor in (1, 255))
+    seen_bytes = seen_raw | seen_scaled
     if new.dtype.kind != seen.dtype.kind:  # token ids in one file, the same numbers as floats in the other
         new, seen = new.astype(np.float32), seen.astype(np.float32)
     known, earlier = set(row_hashes(seen).tolist()), set()
@@ -122,10 +139,24 @@ def equal_rows(new: np.ndarray, seen: np.ndarray) -> tuple[list[int], list[int]]
     for row, digest in enumerate(row_hashes(new).tolist()):
         if digest in earlier:
             within.append(row)
-        if digest in known:
+        if digest in known or raw.get(row) in seen_scaled or scaled.get(row) in seen_bytes:
             across.append(row)
         earlier.add(digest)
     return within, across
+
+
+def _as_bytes(X: np.ndarray, factor: int) -> dict[int, bytes]:
+    """By number, a digest of each row that holds nothing but bytes once it is multiplied by this factor."""
+    found: dict[int, bytes] = {}
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        chunk = X[start : start + ROWS_AT_ONCE].reshape(len(X[start : start + ROWS_AT_ONCE]), -1) * np.float64(factor)
+        rounded = np.rint(chunk)
+        # Division by 255 in 32 bits is exact to seven digits, and 0 stays 0.
+        near = (np.abs(chunk - rounded) <= ROUNDING * rounded) & (rounded <= 255)
+        for row in np.flatnonzero(near.all(axis=1)).tolist():
+            content = rounded[row].astype(np.uint8).tobytes()
+            found[start + row] = hashlib.blake2b(content, digest_size=16).digest()
+    return found
 
 
 def read_ids(given: object, name: str) -> tuple[str, ...] | None:

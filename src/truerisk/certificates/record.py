@@ -96,6 +96,7 @@ class DataCard:
     counts: tuple[int, ...]  # of each class
     sha256: str
     class_names: tuple[str, ...] = ()  # in the order of the labels; empty where classes have numbers only
+    feature_names: tuple[str, ...] = ()  # in the order of the columns; empty where the inputs are not a table
 
     def __post_init__(self) -> None:
         names = self.class_names
@@ -107,6 +108,12 @@ class DataCard:
             raise TrueriskError("two classes of the data have the same name; give each class a name of its own.")
         if any(unicodedata.category(letter) in ("Cc", "Cs", "Cf") for name in names for letter in name or "\0"):
             raise TrueriskError("a class name of the data has characters that cannot be shown; rename this class.")
+        columns = len(set(self.feature_names))
+        if self.feature_names and (columns,) != self.input_shape:
+            raise TrueriskError(
+                f"the data has {columns:,} different column names for inputs of shape {self.input_shape}; "
+                "give each column a name of its own."
+            )
 
     @property
     def integers(self) -> bool:
@@ -120,8 +127,8 @@ class DataCard:
     @classmethod
     def of(cls, data: Data) -> DataCard:
         shape, counts = tuple(data.input_shape), tuple(data.counts.tolist())
-        names, dtype = tuple(data.class_names), str(data.X.dtype)
-        return cls(data.name, data.source, len(data), data.classes, shape, dtype, counts, data.sha256, names)
+        dtype, names = str(data.X.dtype), (tuple(data.class_names), tuple(data.feature_names))
+        return cls(data.name, data.source, len(data), data.classes, shape, dtype, counts, data.sha256, *names)
 
 
 @dataclass(frozen=True)

@@ -101,16 +101,18 @@ def predict(
     from truerisk.certificates.checking.reading import read_record
     from truerisk.certificates.settings import check_seed
     from truerisk.data import load_inputs
+    from truerisk.data.matching import match_columns
 
     record = read_record(folder)
     card = record.data
     check_seed(seed)
     inputs = load_inputs(data, data_dir)
+    X = match_columns(inputs.X, inputs.feature_names, card.feature_names, "the inputs")
     y = _as_certified(inputs.y, inputs.class_names, card)
 
     from truerisk.certificates import Certificate
 
-    labels = Certificate.load(folder, model).predictor(inputs.X, seed=seed)
+    labels = Certificate.load(folder, model).predictor(X, seed=seed)
     rate = None if y is None else float((labels != y).mean())
     if json:
         told = {"predictions": labels.tolist(), "class_names": list(card.class_names), "error_rate": rate}
@@ -141,8 +143,13 @@ def _doubt(errors: int, n: int, certified: float) -> None:
 
 def _as_certified(y: np.ndarray | None, names: Sequence[str], card: DataCard) -> np.ndarray | None:
     """Labels in the certificate's numbering: a file that names its classes may number them in another order."""
-    if y is None or not names:
-        return y
+    if y is None:
+        return None
+    if not names:
+        # Integers are class numbers, unless the classes are called by integers themselves.
+        if not any(name.isdecimal() for name in card.class_names):
+            return y
+        names, y = _texts(y)
     known = {name: label for label, name in enumerate(card.class_names or map(str, range(card.classes)))}
     strange = sorted({names[label] for label in set(y.tolist())} - known.keys())
     if strange:
@@ -152,6 +159,14 @@ def _as_certified(y: np.ndarray | None, names: Sequence[str], card: DataCard) ->
     import numpy
 
     return numpy.asarray([known[names[label]] for label in y.tolist()])
+
+
+def _texts(y: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Integer labels as texts, and their numbers in this list."""
+    import numpy
+
+    values, places = numpy.unique(y, return_inverse=True)
+    return [str(value) for value in values.tolist()], places
 
 
 def data_list(data_dir: Path | None, json: bool) -> None:

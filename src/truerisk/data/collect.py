@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from truerisk.data.dataset import Data, as_array, from_arrays
+from truerisk.data.formats.reading import tell_bytes
 from truerisk.errors import TrueriskError
 from truerisk.progress import bar
 
-ASKED_TWICE = 8  # items compared with a second look, to notice random augmentation
+ASKED_TWICE = 8  # items, spread over all, compared with a second look, to notice random augmentation
 
 
 def is_map_style(spec: Any) -> bool:
@@ -26,6 +27,7 @@ def collect(dataset: Any) -> Data:
         raise TrueriskError(f"{name}: the dataset is empty; give at least 10 examples.")
     first, _ = _item(dataset, 0, name)
     X, labels = np.empty((n, *first.shape), dtype=first.dtype), []
+    asked = set(np.linspace(0, n - 1, ASKED_TWICE).astype(int).tolist())
     with bar("reading the dataset", total=n) as advance:
         for i in range(n):
             x, y = _item(dataset, i, name)
@@ -34,7 +36,7 @@ def collect(dataset: Any) -> Data:
                     f"{name}: item {i} has an input of shape {x.shape} and type {x.dtype}, item 0 of shape "
                     f"{first.shape} and type {first.dtype}; give all inputs one shape and type."
                 )
-            if i < ASKED_TWICE and not np.array_equal(x, _item(dataset, i, name)[0], equal_nan=True):
+            if i in asked and not _alike((x, y), _item(dataset, i, name)):
                 raise TrueriskError(
                     f"{name}: item {i} changes each time it is read; switch off random augmentation, "
                     "so that the certified data are fixed."
@@ -42,7 +44,13 @@ def collect(dataset: Any) -> Data:
             X[i] = x
             labels.append(y)
             advance()
+    tell_bytes(X, name)
     return from_arrays(X, labels, name=name)
+
+
+def _alike(one: tuple[np.ndarray, Any], two: tuple[np.ndarray, Any]) -> bool:
+    """Whether two readings of an item agree in input and label."""
+    return np.array_equal(one[0], two[0], equal_nan=True) and np.array_equal(one[1], two[1], equal_nan=True)
 
 
 def _length(dataset: Any, name: str) -> int:

@@ -25,9 +25,9 @@ class Data:
     """A classification dataset held in memory.
 
     `X` is float32, or int64 where integers were given (token ids, counts), and C-contiguous with shape
-    (n, *input_shape). `y` is int64 with values 0 to classes - 1; `class_names` are the names of these values, where
-    the data has names. `source` is what `load` takes to give the very same data again; None where there is no such
-    string.
+    (n, *input_shape). `y` is int64 with values 0 to classes - 1. `class_names` are the names of these values, and
+    `feature_names` those of the columns of a table, where the data has names. `source` is what `load` takes to give
+    the very same data again; None where there is no such string.
 
     >>> data = Data("toy", np.eye(3), [0, 1, 1], classes=2)
     >>> len(data), data.input_shape, data.counts.tolist()
@@ -43,6 +43,7 @@ class Data:
     note: str = ""
     source: str | None = None
     class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", _as_inputs(self.X, self.name))
@@ -89,7 +90,7 @@ class Data:
                 f"{self.name}: a row index lies outside 0 to {len(self) - 1}; "
                 f"take indices of these {len(self)} examples only."
             )
-        return Data(self.name, self.X[rows], self.y[rows], self.classes, self.note, class_names=self.class_names)
+        return replace(self, X=self.X[rows], y=self.y[rows], source=None)
 
     @cached_property
     def sha256(self) -> str:
@@ -119,6 +120,7 @@ def from_arrays(
     source: str | None = None,
     where: str | None = None,
     class_names: Sequence[str] = (),
+    feature_names: Sequence[str] = (),
 ) -> Data:
     """Checked `Data` from two arrays; `where` names the file in error messages.
 
@@ -134,6 +136,11 @@ def from_arrays(
         inputs = inputs.copy()
     if not class_names:  # these were counted when they were numbered
         _refuse_measurements(labels, place)
+    if classes is not None and not 1 <= classes <= max(MANY_CLASSES, len(labels)):
+        raise TrueriskError(
+            f"{place}: the number of classes is {classes:,}, but must be from 1 to {max(MANY_CLASSES, len(labels)):,}; "
+            "give the real number."
+        )
     if classes is None:
         classes = int(labels.max(initial=-1)) + 1
         if classes > max(MANY_CLASSES, len(labels)):
@@ -141,7 +148,7 @@ def from_arrays(
                 f"{place}: the largest label is {classes - 1} with only {len(labels)} examples; "
                 "number the classes 0, 1, 2, ... without gaps."
             )
-    data = Data(name, inputs, labels, classes, note, source, tuple(class_names))
+    data = Data(name, inputs, labels, classes, note, source, tuple(class_names), tuple(feature_names))
     validate(data, where=where)
     return data
 
@@ -214,15 +221,27 @@ def row_hashes(X: np.ndarray) -> np.ndarray:
 def as_array(X: Any, place: str) -> np.ndarray:
     """A numpy array of numbers from arrays, nested lists, data frames or torch tensors."""
     try:
-        if hasattr(X, "detach"):  # a torch tensor, recognised without importing torch
-            X = X.detach().cpu()
-            X = (X.float() if str(X.dtype) == "torch.bfloat16" else X).numpy()
-        array = np.asarray(X)
+        array = np.asarray(_from_torch(X))
     except (TypeError, ValueError, RuntimeError) as error:
         raise TrueriskError(f"{place}: the inputs do not form one array; give examples of one common shape.") from error
+    _refuse_masked(X, place)
     if array.dtype.kind not in "buif":
         raise TrueriskError(f"{place}: the inputs are of type {array.dtype}; turn them into real numbers first.")
     return array
+
+
+def _from_torch(values: Any) -> Any:
+    """A torch tensor, recognised without importing torch, as an array; everything else as it is."""
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu().resolve_neg()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+
+
+def _refuse_masked(values: Any, place: str) -> None:
+    """numpy would show what lies below a mask."""
+    if np.ma.is_masked(values):
+        raise TrueriskError(f"{place}: some values are masked; fill in these values, or drop their rows.")
 
 
 def as_inputs(X: Any, place: str) -> np.ndarray:
@@ -246,12 +265,11 @@ def _as_inputs(X: Any, place: str) -> np.ndarray:
 
 def as_labels(y: Any, place: str) -> np.ndarray:
     """Labels as int64; truth values and floats without a fraction are accepted, everything else is refused."""
-    if hasattr(y, "detach"):
-        y = y.detach().cpu().numpy()
     try:
-        labels = np.asarray(y)
-    except ValueError as error:
+        labels = np.asarray(_from_torch(y))
+    except (TypeError, ValueError, RuntimeError) as error:
         raise TrueriskError(f"{place}: the labels do not form a list; give one per example.") from error
+    _refuse_masked(y, place)
     if labels.size == 0:
         return np.zeros(0, dtype=np.int64)
     if labels.ndim != 1:
@@ -272,7 +290,7 @@ def as_labels(y: Any, place: str) -> np.ndarray:
         )
     if np.abs(labels.astype(np.float64)).max() >= 2.0**53:
         raise TrueriskError(f"{place}: some labels are too large to be classes; number them 0, 1, 2, ...")
-    return np.ascontiguousarray(labels, dtype=np.int64)
+    return np.array(labels, dtype=np.int64)  # a copy, as of the inputs
 
 
 def _refuse_measurements(labels: np.ndarray, place: str) -> None:

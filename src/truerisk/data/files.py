@@ -18,7 +18,7 @@ from truerisk.data.formats.images import class_names, find_classes, read_classes
 from truerisk.data.formats.npy import read_npy
 from truerisk.data.formats.npz import read_npz
 from truerisk.data.formats.parquet import read_parquet
-from truerisk.data.formats.reading import Content
+from truerisk.data.formats.reading import Content, printable, tell_bytes
 from truerisk.data.formats.tensors import read_tensors
 from truerisk.data.places import KNOWN, Files, file_names, look_in, spell
 from truerisk.errors import TrueriskError
@@ -32,6 +32,7 @@ READERS: dict[str, Callable[..., Content]] = {
     ".pth": read_tensors,
 }
 WITH_PARTS = (".npz", ".pt", ".pth")  # elsewhere `:test` is a column
+ARRAYS = (".npy", *WITH_PARTS)
 PICKLES = (".pkl", ".pickle", ".joblib")
 SAVE = 'np.savez("data.npz", X=X, y=y)'
 
@@ -52,7 +53,9 @@ def read_path(text: str, labeled: bool = True) -> Found:
         return _read_folder(path, choice, labeled)
     content = _read_file(path, choice, labeled)
     part = "test" if choice == "test" and path.suffix.lower() in WITH_PARTS else "train"
-    return Found(content, spell(path.stem, part), _source(path.name, choice), str(path))
+    if path.suffix.lower() in ARRAYS:
+        tell_bytes(content.X, path.name)
+    return Found(content, printable(spell(path.stem, part)), printable(_source(path.name, choice)), str(path))
 
 
 def parse(text: str) -> tuple[Path, str]:
@@ -106,7 +109,7 @@ def _read_folder(folder: Path, choice: str, labeled: bool) -> Found:
     content = _folder_content(folder, part, labeled)
     if content is None:
         raise _nothing(folder, part)
-    return Found(content, spell(called, part), _source(called, choice), str(folder))
+    return Found(content, printable(spell(called, part)), printable(_source(called, choice)), str(folder))
 
 
 def _folder_content(folder: Path, part: str, labeled: bool) -> Content | None:

@@ -34,9 +34,24 @@ def dataset_of(loader: Any) -> Any:
         )
     if loader.batch_size is None and loader.batch_sampler is not None:
         raise TrueriskError(f"the loader has a batch_sampler, which may repeat or leave out examples; {FIX}.")
+    _check_own_code(loader)
     _check_collate(loader)
     _check_sampler(loader)
     return loader.dataset
+
+
+def _check_own_code(loader: Any) -> None:
+    """Batches that other code makes may hold other examples than the rows, and that code is not run here."""
+    from torch.utils.data import DataLoader, Subset
+
+    for name in ("__iter__", "_get_iterator"):
+        if getattr(type(loader), name) is not getattr(DataLoader, name):
+            raise TrueriskError(f"{type(loader).__name__} makes its batches in code of its own; {FIX}.")
+    dataset = loader.dataset
+    while type(dataset) is Subset:  # its __getitems__ asks the dataset below
+        dataset = dataset.dataset
+    if callable(getattr(dataset, "__getitems__", None)):
+        raise TrueriskError(f"{type(dataset).__name__} reads batches in code of its own (__getitems__); {FIX}.")
 
 
 def _check_collate(loader: Any) -> None:

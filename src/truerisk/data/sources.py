@@ -10,9 +10,11 @@ from typing import Any
 from truerisk.data.collect import collect, is_map_style
 from truerisk.data.dataset import Data, from_arrays, validate
 from truerisk.data.files import read_files, read_path
+from truerisk.data.formats.reading import in_memory, tell_bytes
 from truerisk.data.loader import bases, dataset_of, is_loader
 from truerisk.data.places import KNOWN, VARIABLE, cache, file_names, find, folders, spell
 from truerisk.errors import TrueriskError
+from truerisk.progress import note
 
 Folder = str | os.PathLike[str] | None
 
@@ -35,6 +37,11 @@ def load(spec: Any, data_dir: Folder = None) -> Data:
     >>> len(data), data.input_shape, data.classes
     (1797, (1, 8, 8), 10)
     """
+    with in_memory("the dataset"):
+        return _load(spec, data_dir)
+
+
+def _load(spec: Any, data_dir: Folder) -> Data:
     if isinstance(spec, Data):
         validate(spec)
         return spec
@@ -45,6 +52,7 @@ def load(spec: Any, data_dir: Folder = None) -> Data:
     if isinstance(spec, tuple | list):
         if len(spec) != 2:
             raise TrueriskError(f"the data are {len(spec)} arrays, but must be two; give a pair (X, y).")
+        tell_bytes(spec[0], "arrays")
         return from_arrays(*spec, name="arrays")
     if is_loader(spec):
         return collect(dataset_of(spec))
@@ -135,6 +143,7 @@ def _load_path(text: str) -> Data:
         source=found.source,
         where=found.where,
         class_names=found.content.class_names,
+        feature_names=found.content.feature_names,
     )
 
 
@@ -147,6 +156,8 @@ def _load_named(name: str, part: str, data_dir: Folder) -> Data:
     known = KNOWN[name]
     if part not in known.examples:
         raise TrueriskError(f"{name} has no test part; use {name} itself, which is split by the program.")
+    if known.format == "built in" and os.path.exists(name):
+        note(f"{name} is the built-in dataset; type ./{name} for the file or folder of this name.")
     if name == "digits":
         return _load_digits()
     if name == "mnist1d":

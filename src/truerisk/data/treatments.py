@@ -108,6 +108,7 @@ def _treated(data: Data, title: str, note: str, X: np.ndarray | None = None, y: 
         X=data.X if X is None else X,
         y=data.y if y is None else y,
         note=f"{data.note}; {note}" if data.note else note,
+        feature_names=data.feature_names if X is None else (),
         source=None,  # loading the original again would not give these examples
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from truerisk.certificates.draws import FRESH, NOTHING_SAID, Draws
 from truerisk.data import Data, Split, check_partition, load
+from truerisk.data.matching import match_data
 from truerisk.errors import TrueriskError
 
 INDEX_FILES = (".npy", ".txt", ".json")
@@ -37,7 +38,9 @@ def leave_out(
     if trained is None:
         draws = draws.by_number(parts.certify, len(data))
     else:
-        seen, what = trained.X, "the data that the network was trained on"
+        what = "the data that the network was trained on"
+        trained = match_data(trained, data, what)
+        seen = trained.X
         if seen.shape[1:] != data.X.shape[1:]:
             raise TrueriskError(
                 f"the fresh inputs have shape {data.input_shape}, but those of {what} have {seen.shape[1:]}; give data "

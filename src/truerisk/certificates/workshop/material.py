@@ -17,6 +17,7 @@ from truerisk.certificates.request import Request
 from truerisk.certificates.workshop.compare import settle_inputs
 from truerisk.certificates.workshop.fresh import leave_out
 from truerisk.data import Data, Split, load, load_inputs
+from truerisk.data.matching import match_classes, match_columns
 from truerisk.errors import TrueriskError
 from truerisk.nets import (
     BUILTIN,
@@ -66,7 +67,7 @@ def _fresh(request: Request) -> Material:
     arch = replace(arch, given=_trained_module(arch, request.weights))
     parts, draws, trained = leave_out(data, request.trained_on, request.data_dir, request.draws)
     if trained is not None:
-        _refuse_other_names(data, trained)
+        trained = match_classes(trained, data, "the training data")
     own = None if trained is None else _own_errors(arch, data, trained)
     return Material(data, arch, False, draws, _threads(request, arch, data), parts=parts, own=own)
 
@@ -80,17 +81,6 @@ def _refuse_untrained(arch: Architecture) -> None:
     if any(a.shape != b.shape or not torch.equal(a, b) for a, b in pairs):
         raise TrueriskError(
             f"--fresh tests an already trained network, but {arch.name} builds an untrained one; give its --weights."
-        )
-
-
-def _refuse_other_names(data: Data, trained: Data) -> None:
-    """Names are numbered in each file; a class that one of them lacks would shift the numbers of the others."""
-    names = [set(each.class_names) for each in (data, trained)]
-    if all(names) and data.class_names != trained.class_names:
-        lacking = sorted(names[0] ^ names[1])[0]
-        raise TrueriskError(
-            f"the class {lacking!r} is in one of fresh and training data only, which number their classes differently; "
-            "give integer labels in both."
         )
 
 
@@ -131,7 +121,8 @@ def _labelled(request: Request) -> Material:
 
 def _inputs(request: Request, data: Data) -> np.ndarray:
     """The unlabeled inputs; floats where the labeled data are floats, so that equal rows are found."""
-    X = load_inputs(request.unlabelled, request.data_dir).X
+    found = load_inputs(request.unlabelled, request.data_dir)
+    X = match_columns(found.X, found.feature_names, data.feature_names, "the unlabeled inputs")
     return X if data.integers else X.astype(np.float32, copy=False)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truerisk.data.formats.reading import PathLike, read_all
+from truerisk.data.formats.reading import COPY, PathLike, check_size, read_all
 from truerisk.errors import TrueriskError
 
 RECORD = 1 + 3 * 32 * 32  # one byte of label, then 32 x 32 pixels in red, green, blue planes
@@ -31,5 +31,6 @@ def read_cifar10_binary(paths: Sequence[PathLike]) -> tuple[np.ndarray, np.ndarr
         batches.append(records)
     if not batches:
         raise TrueriskError("no CIFAR-10 batch was given; give at least one file such as data_batch_1.bin.")
+    check_size(paths[0], (sum(map(len, batches)), RECORD), 1 + COPY)
     records = np.concatenate(batches)
     return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0]

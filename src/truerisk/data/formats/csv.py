@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from truerisk.data.formats.labels import TRUTH, read_texts, tell_truth_values
 from truerisk.data.formats.reading import MAX_BYTES, Content, PathLike, check_readable, reason
-from truerisk.data.formats.tables import check_columns, from_frame
+from truerisk.data.formats.tables import check_columns, from_frame, label_column
 from truerisk.errors import TrueriskError
 
 SEPARATORS = (",", ";", "\t")
@@ -34,7 +35,8 @@ def read_csv(path: PathLike, choice: str = "", *, labeled: bool = True) -> Conte
             names, rows = _measure(path, stream, separator)
             check_columns(names, path, labeled)
             stream.seek(0)
-            frame = _read(stream, separator, names)
+            label = label_column(names, path, choice, labeled)
+            frame = _read(stream, separator, names, label)
     except TrueriskError:
         raise
     except UnicodeError as error:
@@ -44,7 +46,26 @@ def read_csv(path: PathLike, choice: str = "", *, labeled: bool = True) -> Conte
         raise TrueriskError(f"{path} is not a readable table ({reason(error)}); save it again with to_csv.") from error
     if len(frame) != rows:  # two parsers disagree, so one of them is wrong
         raise TrueriskError(f"{path} has lines that can be read in two ways; save it again with to_csv.")
-    return from_frame(frame, names, path, choice, labeled)
+    if label is not None:
+        _settle_labels(frame, names.index(label), path, label)
+    return from_frame(frame, names, path, label, labeled)
+
+
+def _settle_labels(frame: Any, place: int, path: Path, name: str) -> None:
+    """Turn the label column, read as text, into numbers where all of it is numbers."""
+    import numpy as np
+
+    texts = [text.removeprefix("=") for text in frame[place].tolist()]
+    numbers = read_texts(texts, f"{path}: column {name!r}")
+    if numbers is not None:
+        whole = (
+            np.isfinite(numbers).all() and (np.abs(numbers) < 2.0**53).all() and (numbers == np.round(numbers)).all()
+        )
+        frame[place] = numbers.astype(np.int64) if whole else numbers
+        if texts and texts[0].strip().lower() in TRUTH:
+            tell_truth_values(path.name)
+    else:
+        frame[place] = [text if text.strip() else None for text in texts]
 
 
 def _separator(path: Path, stream: IO[str]) -> str:
@@ -95,8 +116,11 @@ def _number(text: str) -> float | None:
     return number if abs(number) < float("inf") else None  # "nan" and "inf" are names as good as any
 
 
-def _read(stream: IO[str], separator: str, names: list[str]) -> Any:
-    """The rows as a data frame with columns 0, 1, 2, ...; each number is the nearest to its text."""
+def _read(stream: IO[str], separator: str, names: list[str], label: str | None) -> Any:
+    """The rows as a data frame with columns 0, 1, 2, ...; each number is the nearest to its text.
+
+    The label column stays text, as it stands in the file: pandas would read a class "NA" as missing, and 007 as 7.
+    """
     import pandas as pd
 
     with warnings.catch_warnings():
@@ -110,7 +134,13 @@ def _read(stream: IO[str], separator: str, names: list[str]) -> Any:
             skipinitialspace=True,
             float_precision="round_trip",
             low_memory=False,
+            converters={} if label is None else {names.index(label): _marked},
         )
+
+
+def _marked(text: str) -> str:
+    """A text that pandas takes for nothing but a text."""
+    return f"={text}"
 
 
 def _lines(path: Path, stream: IO[str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from truerisk.data.formats.reading import PathLike, read_all
+from truerisk.data.formats.reading import COPY, PathLike, check_size, read_all
 from truerisk.errors import TrueriskError
 
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -35,6 +35,7 @@ def read_idx(path: PathLike) -> np.ndarray:
         raise TrueriskError(
             f"{path} {what}: its header promises {promised:,} bytes of data, it holds {found:,}; fetch the file again."
         )
+    check_size(path, shape, dtype.itemsize + COPY)
     if promised == 0:
         raise TrueriskError(f"{path} holds no examples (shape {shape}); give a file with data.")
     return np.frombuffer(content, dtype=dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))

@@ -1,7 +1,8 @@
 """Folders of images, one folder for each class: FOLDER/CLASS/*.png, or FOLDER/train/CLASS and FOLDER/test/CLASS.
 
 Only normal files and folders are read. A symbolic link is left out: it could lead out of a folder that somebody else
-packed, and one that leads to a neighbor would count the same image twice, which makes a certificate too small.
+packed, and one that leads to a neighbor would count the same image twice, which makes a certificate too small. So are
+the folders `train` and `test` where they are links; the folder that you give may be one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from truerisk.progress import bar, note
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 ENDINGS = frozenset(".png .jpg .jpeg .bmp .gif .ppm .pgm .tif .tiff .webp".split())
 GRAY, COLOR = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")  # Pillow's modes of 8 bits or fewer
+BITS_PER_SAMPLE, ORIENTATION = 258, 274  # tags of TIFF, and of EXIF
 MOST_PIXELS = 89_478_485  # of one image: Pillow's own limit, beyond which it warns of a decompression bomb
 
 
@@ -41,12 +43,22 @@ class Header(NamedTuple):
     gray: bool
 
 
+class Look(NamedTuple):
+    """What a viewer would show otherwise than the pixels are stored."""
+
+    transparent: bool
+    turned: bool
+
+
 def find_classes(folder: Path, part: str) -> Path | None:
-    """The folder whose folders are the classes of one part, or None where there is no such thing."""
-    inner = folder / part
-    if _holds_classes(inner):
-        return inner
-    split = any(_holds_classes(folder / other) for other in ("train", "test"))
+    """The folder whose folders are the classes of one part, or None where there is no such thing.
+
+    A `train` or `test` that is a symbolic link is left out, as links in class folders are.
+    """
+    inner = {each: folder / each for each in ("train", "test") if not (folder / each).is_symlink()}
+    if part in inner and _holds_classes(inner[part]):
+        return inner[part]
+    split = any(_holds_classes(each) for each in inner.values())
     return folder if part == "train" and not split and _holds_classes(folder) else None
 
 
@@ -111,10 +123,20 @@ def read_images(paths: Sequence[Path]) -> np.ndarray:
         shape = (len(paths), 1 if gray else 3, first.size[1], first.size[0])
         check_size(paths[0].parent, shape, 5)  # a byte, and later a 32-bit float, for each value
         X = np.empty(shape, dtype=np.uint8)
+        transparent = turned = 0
         for place, path in enumerate(paths):
-            X[place] = _pixels(pillow, path, shape[1:])
+            X[place], look = _pixels(pillow, path, shape[1:])
+            transparent, turned = transparent + look.transparent, turned + look.turned
             advance()
+    _tell_looks(transparent, turned, paths[0].parent)
     return X
+
+
+def _tell_looks(transparent: int, turned: int, folder: Path) -> None:
+    if transparent:
+        note(f"{folder.name}: {transparent:,} images are partly transparent; the colors below are used as they are.")
+    if turned:
+        note(f"{folder.name}: {turned:,} images ask to be turned (EXIF orientation); they are read as they are stored.")
 
 
 def _holds_classes(folder: Path) -> bool:
@@ -170,7 +192,7 @@ def _header(pillow: Any, path: Path) -> Header:
     with _opened(pillow, path) as image:
         # Some cameras add a preview or a second eye to a JPEG ("MPO"); its first picture is the photograph.
         frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
-        size, mode = image.size, image.mode
+        size, mode, bits = image.size, image.mode, _bits(image, path)
     if size[0] * size[1] > MOST_PIXELS:
         raise TrueriskError(f"{path} has {size[0]} x {size[1]} pixels, more than {MOST_PIXELS:,}; resize it.")
     if frames != 1:
@@ -178,17 +200,48 @@ def _header(pillow: Any, path: Path) -> Header:
     if mode not in GRAY + COLOR:
         # Pillow would cut 16 bits at 255, so that most pixels become white.
         raise TrueriskError(f"{path} has pixels of type {mode}, not 8 bits; convert it to 8-bit gray or RGB.")
+    if bits > 8:
+        raise TrueriskError(f"{path} has {bits} bits per color, of which 8 would be lost; convert it to 8-bit RGB.")
     return Header(size, mode in GRAY)
 
 
-def _pixels(pillow: Any, path: Path, shape: tuple[int, ...]) -> np.ndarray:
+def _bits(image: Any, path: Path) -> int:
+    """Bits per color as they are stored: Pillow reads 16 bits of colors as 8, without a word."""
+    if image.format == "PNG":
+        with path.open("rb") as stream:
+            return stream.read(25)[24]
+    if image.format == "TIFF":
+        return max(map(int, np.atleast_1d(image.tag_v2.get(BITS_PER_SAMPLE, 8))))
+    if image.format == "PPM":
+        most = image.tile[0].args[-1] if isinstance(image.tile[0].args, tuple) else 255
+        return 16 if isinstance(most, int) and most > 255 else 8
+    return 8
+
+
+def _pixels(pillow: Any, path: Path, shape: tuple[int, ...]) -> tuple[np.ndarray, Look]:
     """One image as bytes (channels, height, width)."""
     with _opened(pillow, path) as image:
         array = np.asarray(image.convert("L" if shape[0] == 1 else "RGB"), dtype=np.uint8)
+        look = Look(_transparent(image), _turned(image))  # after decoding, whose errors must not be lost
     pixels = array[None] if shape[0] == 1 else np.moveaxis(array, -1, 0)
     if pixels.shape != shape:
         raise TrueriskError(f"{path} changed while it was read; try again.")
-    return pixels
+    return pixels, look
+
+
+def _transparent(image: Any) -> bool:
+    """Whether a pixel is not opaque."""
+    if image.mode not in ("LA", "PA", "RGBA") and "transparency" not in image.info:
+        return False
+    return bool(image.convert("RGBA").getchannel("A").getextrema()[0] < 255)
+
+
+def _turned(image: Any) -> bool:
+    """Whether the file asks its viewers to turn or mirror the picture; metadata that cannot be read asks nothing."""
+    try:
+        return image.getexif().get(ORIENTATION, 1) not in (0, 1)
+    except Exception:  # of many kinds, from bytes that nobody checks
+        return False
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import IO
 
 import numpy as np
 
-from truerisk.data.formats.reading import MAX_BYTES, Content, PathLike, check_readable, reason
+from truerisk.data.formats.reading import COPY, MAX_BYTES, Content, PathLike, check_readable, check_size, reason
 from truerisk.errors import TrueriskError
 
 
@@ -29,6 +29,7 @@ def read_npy(path: PathLike) -> Content:
             raise TrueriskError(
                 f"{path} promises {promised:,} bytes, but holds {stored:,}; the file is corrupt, save it again."
             )
+        check_size(path, shape, dtype.itemsize + COPY)
         return Content(np.load(path, allow_pickle=False), None)
     except TrueriskError:
         raise

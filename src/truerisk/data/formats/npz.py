@@ -12,7 +12,7 @@ import numpy as np
 from truerisk.data.formats.labels import numbered
 from truerisk.data.formats.naming import CLASSES, Sketch, choose
 from truerisk.data.formats.npy import read_header
-from truerisk.data.formats.reading import MAX_BYTES, Content, PathLike, check_readable, reason
+from truerisk.data.formats.reading import COPY, MAX_BYTES, Content, PathLike, check_readable, check_size, reason, shown
 from truerisk.errors import TrueriskError
 
 DEFLATE_RATIO = 1032  # deflate cannot shrink anything more than this
@@ -69,7 +69,10 @@ def _sketches(path: Path, archive: zipfile.ZipFile) -> dict[str, Sketch]:
                 shape, dtype = read_header(stream)
         except ValueError:  # not an array; a broken one that is needed is found when it is read
             continue
-        found[member.removesuffix(".npy")] = Sketch(shape, dtype.kind if not dtype.hasobject else "O")
+        name = member.removesuffix(".npy")
+        if name in found:
+            raise TrueriskError(f"{path} holds two arrays named {shown([name])}; save it again with np.savez.")
+        found[name] = Sketch(shape, dtype.kind if not dtype.hasobject else "O")
     return found
 
 
@@ -89,3 +92,4 @@ def _check_size(path: Path, archive: zipfile.ZipFile, name: str) -> None:
             f"{path}: the array {name} promises {promised:,} bytes, more than the file can hold; "
             "the file is corrupt, save it again."
         )
+    check_size(path, shape, dtype.itemsize + COPY)

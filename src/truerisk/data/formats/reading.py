@@ -6,13 +6,17 @@ import gzip
 import lzma
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from truerisk.errors import TrueriskError
+from truerisk.progress import note
 
 CHUNK = 1 << 20
 MAX_BYTES = 1 << 33  # 8 GiB: larger than any dataset this tool fits in memory, smaller than a corrupt size
+COPY = 8  # bytes of a value in the copy that is checked: 4 for a float, 8 for an integer
 LONGEST_REASON = 120  # characters; some messages quote the file
 SHOWN = 8  # names listed in a message; a table may have thousands of columns
 
@@ -26,6 +30,31 @@ class Content(NamedTuple):
     y: Any  # None only where labels are optional
     classes: int | None = None  # None: as many as the labels show
     class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()  # of the columns of X, where a table has some
+
+
+@contextmanager
+def in_memory(what: str) -> Iterator[None]:
+    """What memory does not hold ends in one sentence."""
+    try:
+        yield
+    except MemoryError as error:
+        raise TrueriskError(f"{what} does not fit in memory; give a smaller dataset.") from error
+
+
+def printable(text: str) -> str:
+    """A text that does not steer a terminal or garble a page.
+
+    >>> printable("a\\x1b[2J")
+    'a?[2J'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def tell_bytes(X: Any, title: str) -> None:
+    """Say what happens to bytes, where the user may expect the numbers themselves."""
+    if str(getattr(X, "dtype", "")).removeprefix("torch.") == "uint8":
+        note(f"{title}: bytes are divided by 255.")
 
 
 def read_all(path: PathLike) -> bytearray:
@@ -84,8 +113,7 @@ def shown(names: list[str]) -> str:
     >>> shown(["a", "b"]), shown(list("abcdefghij"))
     ('a, b', 'a, b, c, d, e, f, g, h, ...')
     """
-    first = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
-    return "".join(letter if letter.isprintable() else "?" for letter in first)  # names come from a file
+    return printable(", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else ""))  # names come from a file
 
 
 def check_size(place: PathLike, shape: tuple[int, ...], itemsize: int) -> None:

@@ -12,59 +12,78 @@ from typing import Any
 
 import numpy as np
 
-from truerisk.data.formats.labels import number_classes, tell
-from truerisk.data.formats.reading import MAX_BYTES, Content, shown
+from truerisk.data.formats.labels import number_classes, tell, tell_truth_values
+from truerisk.data.formats.reading import MAX_BYTES, Content, printable, shown
 from truerisk.errors import TrueriskError
 from truerisk.progress import note
 
 LABEL_NAMES = frozenset("label labels target class y".split())
 INDEX_NAMES = ("", "__index_level_0__")  # of the index that pandas writes: in CSV, in Parquet
 FEW_ROWS = 10  # in fewer rows than these a column may count up by chance
+UNNAMED = re.compile(r"Unnamed: \d+")  # what pandas calls a column without a name, such as its index, when it reads it
 DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 
 
 def check_columns(names: list[str], path: Path, labeled: bool) -> None:
     """Refuse names that cannot be told apart, and tables too narrow to hold inputs and labels."""
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    met: set[str] = set()
+    twice = next((name for name in names if name in met or met.add(name)), None)  # type: ignore[func-returns-value]
     if twice is not None:
         raise TrueriskError(f"{path}: two columns are named {twice!r}; give every column its own name.")
     if labeled and len(names) < 2:
         raise TrueriskError(f"{path} has a single column ({shown(names)}); give at least one feature and one label.")
 
 
-def from_frame(frame: Any, names: list[str], path: Path, choice: str, labeled: bool) -> Content:
-    """Inputs (rows, features) and labels from a data frame whose columns have these names."""
+def from_frame(frame: Any, names: list[str], path: Path, label: str | None, labeled: bool) -> Content:
+    """Inputs (rows, features) and labels from a data frame whose columns have these names.
+
+    Columns that number the rows are refused in labeled data; in inputs to predict on, the certified columns decide.
+    """
     if not len(frame):
         raise TrueriskError(f"{path} has column names but no rows; give at least one row for each example.")
     columns = {name: frame.iloc[:, place] for place, name in enumerate(names)}
-    columns = _without_index(columns, path)
-    label = _label_column(list(columns), path, choice, labeled)
+    columns = _without_index(columns, path, label)
     features = [name for name in columns if name != label]
     if not features:
         raise TrueriskError(f"{path} has no feature columns next to the label {label}; add at least one.")
-    X = _features({name: columns[name] for name in features}, path)
-    if label is None:
-        return Content(X, None)
-    return _labeled(X, columns[label], label, path)
+    X = _features({name: columns[name] for name in features}, path, FEW_ROWS if labeled else len(frame) + 1)
+    content = Content(X, None, feature_names=_printable(features))
+    return content if label is None else _labeled(content, columns[label], label, path)
 
 
-def _without_index(columns: dict[str, Any], path: Path) -> dict[str, Any]:
+def _printable(names: list[str]) -> tuple[str, ...]:
+    """Column names as a certificate can hold them; none of them where two would become equal."""
+    found = tuple(dict.fromkeys(printable(" ".join(name.split())) for name in names))
+    return found if len(found) == len(names) else ()
+
+
+def _without_index(columns: dict[str, Any], path: Path, label: str | None) -> dict[str, Any]:
     """All columns but the index that pandas writes unless it is told not to."""
+    odd = next((name for name in columns if UNNAMED.fullmatch(name) and name != label), None)
+    if odd is not None:
+        raise TrueriskError(
+            f"{path}: column {odd!r} is an index that pandas wrote; remove it (to_csv with index=False)."
+        )
     for name in INDEX_NAMES:
-        if name not in columns:
+        if name not in columns or name == label:
             continue
         # In Parquet the name says that it is an index, whatever it holds.
-        if not name and not _counts_up(columns[name], starts=(0,)):
+        if not name and not _counts_up(columns[name]):
             raise TrueriskError(f"{path}: a column has no name; name it, or leave it out (to_csv with index=False).")
         note(f"{path.name}: left out the index column that pandas wrote.")
         columns = {other: values for other, values in columns.items() if other != name}
     return columns
 
 
-def _label_column(names: list[str], path: Path, choice: str, labeled: bool) -> str | None:
+def label_column(names: list[str], path: Path, choice: str, labeled: bool) -> str | None:
     """The column that the user names, or the only one with a well-known name; None where labels are optional."""
+    names = [name for name in names if name not in INDEX_NAMES]
     if choice:
         if choice not in names:
+            alike = [name for name in names if name.casefold() == choice.casefold()]
+            if len(alike) == 1:
+                return alike[0]
             raise TrueriskError(f"{path} does not have a column {choice!r}; choose from {shown(names)}.")
         return choice
     known = [name for name in names if name.lower() in LABEL_NAMES]
@@ -75,8 +94,11 @@ def _label_column(names: list[str], path: Path, choice: str, labeled: bool) -> s
     raise TrueriskError(f"{path} has the columns {shown(names)}; say which holds the labels: type {path}:COLUMN.")
 
 
-def _features(columns: dict[str, Any], path: Path) -> np.ndarray:
-    """One array of all columns: integers if all of them are (or truth values), otherwise 32-bit floats."""
+def _features(columns: dict[str, Any], path: Path, few: int) -> np.ndarray:
+    """One array of all columns: integers if all of them are (or truth values), otherwise 32-bit floats.
+
+    From ``few`` rows on, a column that numbers them is refused.
+    """
     kinds = {name: _kind(values, name, path) for name, values in columns.items()}
     n = len(next(iter(columns.values())))
     if n * len(columns) * 8 > MAX_BYTES:
@@ -84,12 +106,12 @@ def _features(columns: dict[str, Any], path: Path) -> np.ndarray:
     whole = all(kind in "biu" for kind in kinds.values())
     X = np.empty((n, len(columns)), dtype=np.int64 if whole else np.float32)
     for place, (name, values) in enumerate(columns.items()):
-        if n >= FEW_ROWS and kinds[name] in "iu" and _counts_up(values, starts=(0, 1)):
+        array = values.to_numpy(dtype=_plain_type(kinds[name]))
+        if n >= few and _numbers_rows(array):
             raise TrueriskError(
                 f"{path}: column {name!r} only numbers the rows, and new examples have no such numbers; "
                 "remove this column."
             )
-        array = values.to_numpy(dtype=_plain_type(kinds[name]))
         if whole and kinds[name] == "u" and array.max() > np.iinfo(np.int64).max:
             raise TrueriskError(f"{path}: column {name!r} holds integers above 2^63; give smaller ones.")
         with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused where all data is checked
@@ -97,8 +119,8 @@ def _features(columns: dict[str, Any], path: Path) -> np.ndarray:
     return X
 
 
-def _labeled(X: np.ndarray, values: Any, name: str, path: Path) -> Content:
-    """Inputs with labels: numbers as they are, texts as the numbers of their classes."""
+def _labeled(content: Content, values: Any, name: str, path: Path) -> Content:
+    """Content with labels: numbers as they are, texts as the numbers of their classes."""
     import pandas as pd
 
     place = f"{path}: column {name!r}"
@@ -107,14 +129,16 @@ def _labeled(X: np.ndarray, values: Any, name: str, path: Path) -> Content:
         values = values.astype(values.cat.categories.dtype)
     if _is_number(values):
         kind = _kind(values, name, path)
-        return Content(X, values.to_numpy(dtype=_plain_type(kind)))
+        if kind == "b":
+            tell_truth_values(path.name)
+        return content._replace(y=values.to_numpy(dtype=_plain_type(kind)))
     texts = values.tolist()
     odd = next((each for each in texts if not isinstance(each, str)), None)
     if odd is not None:
         raise TrueriskError(f"{place} holds {type(odd).__name__} values; give labels that are integers or text.")
     labels, names = number_classes(texts, place)
     tell(names, path.name)
-    return Content(X, labels, len(names), names)
+    return content._replace(y=labels, classes=len(names), class_names=names)
 
 
 def _kind(values: Any, name: str, path: Path) -> str:
@@ -124,6 +148,11 @@ def _kind(values: Any, name: str, path: Path) -> str:
         dtype = getattr(values.dtype, "numpy_dtype", values.dtype)  # pandas' own types hide numpy's
         return str(np.dtype(dtype).kind)
     example = _not_a_number(values)
+    if THOUSANDS.fullmatch(example):
+        raise TrueriskError(
+            f"{path}: column {name!r} holds {example[:20]!r}; remove separators of thousands, "
+            "and write decimals with a point."
+        )
     if DECIMAL_COMMA.fullmatch(example):
         raise TrueriskError(f"{path}: column {name!r} holds {example!r}; write decimals with a point.")
     raise TrueriskError(
@@ -160,9 +189,17 @@ def _plain_type(kind: str) -> type:
     return {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}[kind]
 
 
-def _counts_up(values: Any, starts: tuple[int, ...]) -> bool:
-    """Whether a column holds 0, 1, 2, ... in order, or begins at another of the starts."""
+def _counts_up(values: Any) -> bool:
+    """Whether a column holds 0, 1, 2, ... in order."""
     array = values.to_numpy()
-    if array.dtype.kind not in "iu":
+    return array.dtype.kind in "iu" and np.array_equal(array, np.arange(len(array)))
+
+
+def _numbers_rows(array: np.ndarray) -> bool:
+    """Whether a column holds consecutive integers, each of them once, in any order and from any start."""
+    if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
         return False
-    return any(np.array_equal(array, np.arange(start, start + len(array))) for start in starts)
+    low, high = array.min(), array.max()
+    if float(high) - float(low) != len(array) - 1 or (array != np.round(array)).any():
+        return False
+    return len(np.unique(array)) == len(array)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from truerisk.data.dataset import as_array
 from truerisk.data.formats.naming import CLASSES, Sketch, choose
-from truerisk.data.formats.reading import MAX_BYTES, Content, PathLike, check_readable, check_size
+from truerisk.data.formats.reading import COPY, MAX_BYTES, Content, PathLike, check_readable, check_size
 from truerisk.errors import TrueriskError
 
 REWRITE = "save it with torch.save((X, y), path)"
@@ -94,7 +95,8 @@ def _plain(tensor: Any, path: Path) -> np.ndarray:
     """A tensor as an array."""
     if _kind(tensor) is None or str(tensor.layout) != "torch.strided" or tensor.device.type != "cpu":
         raise TrueriskError(f"{path} holds a tensor of type {tensor.dtype} that is not plain; save dense real numbers.")
-    # A view may repeat a few stored numbers without end.
-    check_size(path, (math.prod(tensor.shape),), tensor.element_size())
-    tensor = tensor.detach()
-    return np.array((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).resolve_neg().numpy())
+    size = math.prod(tensor.shape)
+    check_size(path, (size,), tensor.element_size() + COPY)
+    if size * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise TrueriskError(f"{path} holds a view that repeats a few stored numbers; save its .contiguous() copy.")
+    return np.array(as_array(tensor, str(path)))
