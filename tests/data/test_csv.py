@@ -313,3 +313,19 @@ def test_inputs_to_predict_on_may_count_up(write):
     """Ten years in a row are not row numbers; the columns of the certificate decide."""
     path = write(text("year,a", lambda i: f"{2000 + i},{i % 3}"))
     assert load_inputs(path).X[:, 0].tolist() == [2000 + i for i in range(ROWS)]
+
+
+def test_verify_takes_the_columns_of_the_certificate(tmp_path):
+    """The same numbers as arrays, which have no names, and under other names."""
+    import truerisk
+
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.3f},{b:.3f},{int(a > 0)}" for a, b in rng.standard_normal((60, 2))]
+    for name, header in (("one", "a,b,label"), ("two", "c,d,label")):
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]))
+    data = load(tmp_path / "one.csv")
+    truerisk.certify("mlp:4", tmp_path / "one.csv", epochs=1).save(tmp_path / "out")
+    assert truerisk.verify(tmp_path / "out", data=(data.X, data.y)).noticed == []
+    assert truerisk.verify(tmp_path / "out", data=tmp_path / "one.csv").noticed == []
+    noticed = truerisk.verify(tmp_path / "out", data=tmp_path / "two.csv").noticed
+    assert noticed == ["the certificate and the data give the columns other names; the numbers agree"]

@@ -192,5 +192,13 @@ def _data(record: Record, data: object, data_dir: str | Path | None, result: Ver
     if given:  # other names for the same numbers are fine: the hash decides
         if loaded.class_names and claimed.class_names and loaded.class_names != claimed.class_names:
             result.noticed.append("the certificate and the data give the classes other names; the numbers agree")
-        return replace(loaded, name=claimed.name, source=claimed.source, class_names=claimed.class_names)
+        if loaded.feature_names and claimed.feature_names and loaded.feature_names != claimed.feature_names:
+            result.noticed.append("the certificate and the data give the columns other names; the numbers agree")
+        return replace(
+            loaded,
+            name=claimed.name,
+            source=claimed.source,
+            class_names=claimed.class_names,
+            feature_names=claimed.feature_names,
+        )
     return loaded
