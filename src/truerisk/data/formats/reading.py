@@ -108,12 +108,13 @@ def reason(error: object) -> str:
 
 
 def shown(names: list[str]) -> str:
-    """The first few names, as part of a sentence.
+    """The first few names and the last one, where labels often are, as part of a sentence.
 
     >>> shown(["a", "b"]), shown(list("abcdefghij"))
-    ('a, b', 'a, b, c, d, e, f, g, h, ...')
+    ('a, b', 'a, b, c, d, e, f, g, ..., j')
     """
-    return printable(", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else ""))  # names come from a file
+    listed = names if len(names) <= SHOWN else [*names[: SHOWN - 1], "...", names[-1]]
+    return printable(", ".join(listed))  # names come from a file
 
 
 def check_size(place: PathLike, shape: tuple[int, ...], itemsize: int) -> None:

@@ -156,8 +156,8 @@ def _kind(values: Any, name: str, path: Path) -> str:
     if DECIMAL_COMMA.fullmatch(example):
         raise TrueriskError(f"{path}: column {name!r} holds {example!r}; write decimals with a point.")
     raise TrueriskError(
-        f"{path}: column {name!r} is not numeric (it holds {example[:20]!r}); encode it as numbers, for instance with "
-        "pd.get_dummies."
+        f"{path}: column {name!r} is not numeric (it holds {example[:20]!r}); encode it as numbers (pd.get_dummies), "
+        f"or type {path}:{name} if it is the label."
     )
 
 
