@@ -70,7 +70,7 @@ class Named(nn.Module):
         self.head = nn.Linear(64, 10)
 
     def forward(self, x):
-        return {"one": self.head(x.flatten(1)), "two": x}
+        return {"one": self.head(x.flatten(1)), "two": self.head(x.flatten(1))}
 
 
 def test_an_own_network_that_cannot_memorize(tmp_path):
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_written_to_is_noticed_first(tmp_path, monkeypat
 
 
 def test_a_refused_network_leaves_no_folder(tmp_path):
-    with pytest.raises(truerisk.TrueriskError, match="under the key 'logits'"):
+    with pytest.raises(truerisk.TrueriskError, match="return the logits alone"):
         command.tour({"model": Named, "data": "digits"}, tmp_path / "out", json=False, quiet=True)
     assert not (tmp_path / "out").exists()
 
