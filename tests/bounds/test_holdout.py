@@ -46,8 +46,8 @@ def test_clopper_pearson_in_rational_arithmetic(case, delta):
     if k == n:
         assert bound == 1.0
         return
-    # Valid: the tail is at most delta at the returned float. Tight: a hair lower it isn't. The 1e-9 of the tail that are
-    # held in reserve are more of the bound where delta is near 1 and the bound near 0.
+    # Valid: the tail is at most delta at the returned float. Tight: a hair lower it isn't. The 1e-9 of the tail held
+    # in reserve are more of the bound where delta is near 1 and the bound near 0.
     assert exact_tail(k, n, bound) <= Fraction(delta) or bound == 1.0
     assert exact_tail(k, n, bound * (1 - 1e-8 / (1 - delta))) > Fraction(delta)
 
