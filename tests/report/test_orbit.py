@@ -192,6 +192,7 @@ def test_the_chart_is_to_scale():
         assert y == pytest.approx(HEIGHT * (high - kl) / (high - low), abs=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chain", [CHAIN, FLAT, CROWDED])
 def test_labels_in_a_browser(browser, tmp_path, chain):
     path = write_orbit(tmp_path / "orbit.html", STEPS, chain, FACTS)
