@@ -10,7 +10,7 @@ from torch import nn
 
 import truerisk
 from truerisk.certificates import Certificate
-from truerisk.data import load
+from truerisk.data import load, load_inputs
 from truerisk.data.matching import match_classes
 from truerisk.measures import MEASURES
 from truerisk.nets import Adapted
@@ -419,3 +419,67 @@ def test_names_on_one_side_and_numbers_on_the_other(tmp_path, linear):
     assert match_classes(words, load(numbers), "x").y.tolist() == [int("1032"[1 + i % 3]) for i in range(30)]
     with pytest.raises(truerisk.TrueriskError, match=r"number their classes differently .their order differs"):
         match_classes(words, replace(words, class_names=("0", "1", "2", "3")), "x")
+
+
+# ---- data, all the way -----------------------------------------------------------------------------------------
+
+COLORS = ("blue", "red")
+
+
+def picture(color, rng):
+    image = rng.integers(0, 60, (6, 6, 3), dtype=np.uint8)
+    image[..., 0 if color == "red" else 2] += 150
+    return image
+
+
+def image_folder(place):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for color in COLORS:
+        (place / color).mkdir(parents=True)
+        for number in range(30):
+            image.fromarray(picture(color, rng)).save(place / color / f"{number}.png")
+    return place
+
+
+def colors_table(place):
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.4f},{b:.4f},{COLORS[int(a > 0)]}" for a, b in rng.standard_normal((60, 2))]
+    place.mkdir()
+    (place / "table.csv").write_text("\n".join(["a,b,color", *rows]))
+    return f"{place / 'table.csv'}:color"
+
+
+def archive(place):
+    place.mkdir()
+    np.savez(place / "cells.npz", images=DIGITS.X, targets=DIGITS.y)
+    return place / "cells.npz"
+
+
+def tensors(place):
+    place.mkdir()
+    torch.save((torch.from_numpy(DIGITS.X), torch.from_numpy(DIGITS.y)), place / "pair.pt")
+    return place / "pair.pt"
+
+
+def loader(place):
+    dataset = torch.utils.data.TensorDataset(torch.from_numpy(DIGITS.X), torch.from_numpy(DIGITS.y))
+    return torch.utils.data.DataLoader(dataset, batch_size=32, shuffle=True)
+
+
+@pytest.mark.parametrize("source", [image_folder, colors_table, archive, tensors, loader])
+def test_data_as_users_have_it(source, tmp_path):
+    """certify, verify with the same thing, predict on its inputs, measure, and symmetry of what was trained."""
+    given = source(tmp_path / "data")
+    data = load(given)
+    cert = truerisk.certify("mlp:16", given, epochs=20)
+    cert.save(tmp_path / "out")
+    assert truerisk.verify(tmp_path / "out", data=given).claimed == cert.risk_bound
+    inputs = given if isinstance(given, torch.utils.data.DataLoader) else load_inputs(given)
+    labels = Certificate.load(tmp_path / "out").predictor(data.X if inputs is given else inputs.X)
+    rows = cert.evidence.parts.certify
+    assert (labels != data.y)[rows].sum() == cert.record.counts["floor"]  # the very predictor that was certified
+    network = cert.evidence.network
+    assert truerisk.measure(network, given, only=["parameters"])["parameters"] > 0
+    assert truerisk.find_symmetry(network, torch.from_numpy(data.floats().blank)).dim == 16
+    assert cert.record.data.class_names == (COLORS if source in (image_folder, colors_table) else ())
