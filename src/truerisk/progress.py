@@ -27,8 +27,16 @@ def enable(on: bool) -> None:
 def note(text: str) -> None:
     """One line on standard error about a choice that was made for the user."""
     if _enabled:
-        shown = "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
-        print(f"note: {shown}", file=sys.stderr)
+        print(f"note: {printable(' '.join(text.split()))}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """A text that does not steer a terminal or garble a page, whatever is in a user's file.
+
+    >>> printable("a\\x1b[2J")
+    'a?[2J'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 @contextmanager

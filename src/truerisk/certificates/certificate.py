@@ -18,6 +18,7 @@ from truerisk.certificates.given import Commands, Given, commands
 from truerisk.certificates.record import Fit, Record
 from truerisk.certificates.settings import check_seed
 from truerisk.errors import TrueriskError
+from truerisk.progress import printable
 
 if TYPE_CHECKING:
     import pandas
@@ -50,7 +51,7 @@ class Certificate:
         sure = f"with {words.confidence_percent(self.delta)} confidence"
         claim = f"{least}true risk <= {words.bound(self.risk_bound)} {sure}"
         about = f"{record.settings.method.name}, {record.data.name}, n = {record.n_certify}"
-        return f"Certificate({claim}; {''.join(each if each.isprintable() else '?' for each in about)})"
+        return f"Certificate({claim}; {printable(about)})"
 
     def _repr_html_(self) -> str:
         """The certificate in a notebook: its sentence and a picture."""

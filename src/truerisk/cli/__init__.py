@@ -9,6 +9,7 @@ import sys
 
 from truerisk.cli.app import app
 from truerisk.errors import TrueriskError, VerificationError
+from truerisk.progress import printable
 
 
 def main() -> None:
@@ -29,9 +30,8 @@ def main() -> None:
 
 
 def _say(text: str) -> None:
-    """One line; whatever is in a user's file, it does not steer the terminal."""
-    shown = "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
-    print(shown, file=sys.stderr)
+    """One line that does not steer the terminal."""
+    print(printable(" ".join(text.split())), file=sys.stderr)
 
 
 __all__ = ["app", "main"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from truerisk import progress
 from truerisk.errors import TrueriskError
+from truerisk.progress import printable
 
 if TYPE_CHECKING:
     from truerisk.tours import Tour
@@ -80,14 +81,20 @@ def lines(found: Tour, out: Path) -> list[str]:
     story = found.story
     told = [*_wrapped(story.headline, "")]
     for number, act in enumerate(story.acts, start=1):
-        told += [f"{number}. {_line(act.question)}", *_wrapped(act.brief, INDENT), f"{INDENT}> {_line(act.code)}"]
+        told += [
+            f"{number}. {printable(act.question)}",
+            *_wrapped(act.brief, INDENT),
+            f"{INDENT}> {printable(act.code)}",
+        ]
     told += _wrapped(story.left_out, "") if story.left_out else []
     verify = found.subject.given.verify_words(f"{out}/{FOLDER}/{TRUE}")
-    return [*told, f"Report  {_line(str(out / PAGE))}", *_command("Verify  ", verify)]
+    return [*told, f"Report  {printable(str(out / PAGE))}", *_command("Verify  ", verify)]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.wrap(
+        printable(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def _command(label: str, words: list[str]) -> list[str]:
@@ -99,8 +106,3 @@ def _command(label: str, words: list[str]) -> list[str]:
         lines[-1] += f" {word}" if lines[-1] else word
     ends = [" \\"] * (len(lines) - 1) + [""]
     return [f"{label if i == 0 else ' ' * len(label)}{line}{ends[i]}" for i, line in enumerate(lines)]
-
-
-def _line(text: str) -> str:
-    """Whatever is in a user's name, it does not steer the terminal."""
-    return "".join(each if each.isprintable() else "?" for each in text)

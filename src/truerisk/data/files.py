@@ -18,10 +18,11 @@ from truerisk.data.formats.images import class_names, find_classes, read_classes
 from truerisk.data.formats.npy import read_npy
 from truerisk.data.formats.npz import read_npz
 from truerisk.data.formats.parquet import read_parquet
-from truerisk.data.formats.reading import Content, printable, tell_bytes
+from truerisk.data.formats.reading import Content, tell_bytes
 from truerisk.data.formats.tensors import read_tensors
 from truerisk.data.places import KNOWN, Files, file_names, look_in, spell
 from truerisk.errors import TrueriskError
+from truerisk.progress import printable
 
 READERS: dict[str, Callable[..., Content]] = {
     ".npz": read_npz,

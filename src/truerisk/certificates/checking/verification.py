@@ -159,8 +159,7 @@ def _compare(case: Case, own: Frozen, counts: Counts, again: Counts, changed: Ma
         raise NotRepeatedError(_not_repeated(case, changed, bool(others)), result.risk_bound)
     if problem:
         raise VerificationError(f"{problem.rstrip('.')}.")
-    if not changed:
-        _refuse_other_draws(case, again)
+    _refuse_other_draws(case, again)
     if changed:
         result.noticed.append(
             f"{_listed(changed)} differ here by {max(changed.values()):.1g} (relative); the bound uses those made here"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from truerisk.errors import TrueriskError
-from truerisk.progress import note
+from truerisk.progress import note, printable
 
 CHUNK = 1 << 20
 MAX_BYTES = 1 << 33  # 8 GiB: larger than any dataset this tool fits in memory, smaller than a corrupt size
@@ -40,15 +40,6 @@ def in_memory(what: str) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise TrueriskError(f"{what} does not fit in memory; give a smaller dataset.") from error
-
-
-def printable(text: str) -> str:
-    """A text that does not steer a terminal or garble a page.
-
-    >>> printable("a\\x1b[2J")
-    'a?[2J'
-    """
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def tell_bytes(X: Any, title: str) -> None:

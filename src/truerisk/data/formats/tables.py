@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from truerisk.data.formats.labels import number_classes, tell, tell_truth_values
-from truerisk.data.formats.reading import MAX_BYTES, Content, printable, shown
+from truerisk.data.formats.reading import MAX_BYTES, Content, shown
 from truerisk.errors import TrueriskError
-from truerisk.progress import note
+from truerisk.progress import note, printable
 
 LABEL_NAMES = frozenset("label labels target class y".split())
 INDEX_NAMES = ("", "__index_level_0__")  # of the index that pandas writes: in CSV, in Parquet
