@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c co
 PEERS  ?= .venv-peers
 OUT    ?= truerisk-out
 
-.PHONY: demo test test-long test-peers bench certificates pictures lint docs clean
+.PHONY: demo test test-long test-peers bench certificates verdicts pictures lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -42,6 +42,11 @@ certificates: $(VENV)/.test
 	$(BIN)/python -m benchmarks.certificates_table
 	$(BIN)/truerisk lab run rescaling-bounds --scale paper --out benchmarks/records
 	$(BIN)/python -m benchmarks.rescaling_table
+
+# All experiments at quick scale, and docs/verdicts.rst: some half an hour; resumes where it was stopped.
+verdicts: $(VENV)/.test
+	$(BIN)/truerisk lab run --all --out runs
+	$(BIN)/python -m benchmarks.verdicts runs
 
 # The pictures and numbers of README.md: some four minutes.
 pictures: $(VENV)/.test

@@ -17,6 +17,7 @@ that certify, and each such certificate pays for 32 (``certificates.settings``).
 
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,9 @@ from torch import nn
 from truerisk.certificates import certify
 from truerisk.data import load
 from truerisk.engine.key import canonical, key
-from truerisk.lab import Axis, Claim, Experiment, Figure, Outcome, Rows
+from truerisk.lab import OURS, Axis, Claim, Experiment, Figure, Paper, Rows, Unit, at_most
 from truerisk.seeds import derive
 from truerisk.training.recipes import recipe
-from truerisk.words import bound
 
 DELTA = 0.05
 SEEDS = (0, 1, 2)
@@ -146,59 +146,68 @@ def _certificate(build: object, data: object, test: object, seed: int, job: dict
     return {"job": canonical(job), "prior": job["prior"], "test_error": wrong} | {name: record[name] for name in FIELDS}
 
 
-def _best(rows: Rows, data: str, part: str, methods: tuple[str, ...] | None = None) -> tuple[float, str]:
-    """The method (of a network) with the smallest mean over seeds, all seeds being there."""
-    means: dict[tuple[str, str], list[float]] = {}
-    for row in rows.where(data=data, part=part).complete():
-        for entry in row["certificates"]:
-            if methods is None or entry["method"] in methods:
-                means.setdefault((entry["method"], row["model"]), []).append(entry["risk_bound"])
-    return min((float(np.mean(bounds)), f"{method}, {model}") for (method, model), bounds in means.items())
+def smallest_bound(runs: Rows, methods: tuple[str, ...] | None = None) -> float:
+    """The smallest certificate of one seed, among all networks and (these) methods."""
+    rows = runs.complete("certificates")
+    bounds = [e["risk_bound"] for row in rows for e in row["certificates"] if methods is None or e["method"] in methods]
+    return float(min(bounds))
 
 
-def at_most(limit: float, data: str, part: str, methods: tuple[str, ...] | None = None):
-    def check(rows: Rows) -> Outcome:
-        value, method = _best(rows, data, part, methods)
-        return Outcome(value <= limit, f"{bound(value)} on average over seeds ({method})")
+PEREZ_ORTIZ = Paper(
+    "Perez-Ortiz, Rivasplata, Shawe-Taylor, Szepesvari", 2021, "Tighter risk certificates for neural networks", "JMLR"
+)
+LOTFI = Paper(
+    "Lotfi, Finzi, Kapoor, Potapczynski, Goldblum, Wilson", 2022,
+    "PAC-Bayes compression bounds so tight that they can explain generalization", "NeurIPS",
+)  # fmt: skip
+RISK = Unit("risk", digits=4, low=0.0, high=1.0)
+SETS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}
+KINDS = {"data-free": "no data set aside", "split": "80% of the data for training"}
+CHOSEN = (
+    "The smallest of several certificates, each of which holds at delta 0.05 alone. To certify the smallest, delta would "
+    "have to be split over all of them. Until 2026-11-18 one method was chosen for all seeds."
+)
 
-    return check
 
-
-def _claim(name: str, text: str, published: str, limit: float, part: str, methods=None) -> Claim:
-    data = name.rpartition(":")[0]
+def _claim(name: str, data: str, part: str, published: str, limit: float, methods: tuple[str, ...] = ()) -> Claim:
+    what = f"{' or '.join(methods)} certificate" if methods else "certificate of any method"
     return Claim(
-        name=name.replace(":", "-"),
-        statement=text,
-        source="the numbers to beat that are listed in the documentation",
+        name,
+        f"On {SETS[data]}, with {KINDS[part]}, the smallest {what} is at most {limit:g}.",
+        partial(smallest_bound, methods=methods or None),
+        at_most(limit, RISK),
+        OURS,
         published=published,
-        threshold=f"at most {limit} on average over three seeds",
-        check=at_most(limit, data, part, methods),
+        where={"data": data, "part": part},
         scales=("medium", "paper") if part == "data-free" else ("paper",),
+        note=CHOSEN,
     )
 
 
-PAC_BAYES = ("pac-bayes-kl",)
 EXPERIMENT = Experiment(
     name="certificates",
     title="The tightest certificates",
-    about="Certificates of every kind on MNIST, Fashion-MNIST and CIFAR-10, beside what a plain hold-out set gives.",
-    papers=("Perez-Ortiz et al. 2021, Tighter risk certificates for neural networks", "Lotfi et al. 2022"),
+    about=(
+        "Certificates of every method on MNIST, Fashion-MNIST, and CIFAR-10, next to what a plain hold-out set gives. "
+        "The thresholds lie below published certificates; these were found in other settings, so nothing is reproduced."
+    ),
+    papers=(PEREZ_ORTIZ, LOTFI),
     grids={"smoke": smoke, "medium": medium, "paper": paper},
     task=task,
     claims=(
-        _claim("mnist:free", "MNIST, data-free prior.", ".3155, .3417; by compression .116", 0.12, "data-free"),
-        _claim("mnist:pac-bayes", "MNIST, learnt prior, PAC-Bayes.", ".0155, .0152, .014", 0.01, "split", PAC_BAYES),
-        _claim("mnist:any", "MNIST, any method.", ".014", 0.007, "split"),
-        _claim("fashion-mnist:free", "Fashion-MNIST, data-free prior.", ".448, .328", 0.30, "data-free"),
-        _claim("fashion-mnist:any", "Fashion-MNIST, any method.", ".158, .101", 0.085, "split"),
-        _claim("cifar-10:any", "CIFAR-10, any method.", ".1758, .166", 0.12, "split"),
-        _claim("cifar-10:free", "CIFAR-10, data-free prior.", ".7412, .582", 0.58, "data-free"),
+        _claim("mnist-free", "mnist", "data-free", "0.3155, 0.3417; by compression 0.116", 0.12),
+        _claim("mnist-pac-bayes", "mnist", "split", "0.0155, 0.0152, 0.014", 0.01, ("pac-bayes-kl",)),
+        _claim("mnist-any", "mnist", "split", "0.014", 0.007),
+        _claim("fashion-mnist-free", "fashion-mnist", "data-free", "0.448, 0.328", 0.30),
+        _claim("fashion-mnist-any", "fashion-mnist", "split", "0.158, 0.101", 0.085),
+        _claim("cifar-10-any", "cifar-10", "split", "0.1758, 0.166", 0.12),
+        _claim("cifar-10-free", "cifar-10", "data-free", "0.7412, 0.582", 0.58),
     ),
     figures=lambda rows: [
         Figure(
             name="certificates",
             title="Certificates and test errors",
-            caption="Each point is one certificate: the bound against the error on the official test set.",
+            caption="Each point is one certificate: the bound against the error of its predictor on the official test set.",
             rows=[
                 {"bound": e["risk_bound"], "test": e["test_error"], "method": e["method"], "data": row["data"]}
                 for row in rows

@@ -1,17 +1,18 @@
-"""An experiment of your own: the error of 1-nearest-neighbour against the examples.
+"""An experiment of your own: the error of 1-nearest-neighbor against the examples.
 
 Run it with: truerisk lab run examples/neighbours.py
 """
 
 import numpy as np
 
-from truerisk.lab import Axis, Claim, Experiment, Figure, Outcome, Rows
+from truerisk.lab import OURS, TIMES, Axis, Claim, Experiment, Figure, Paper, Rows, at_most, product
 from truerisk.lab.samples import samples
+
+COVER = Paper("Cover, Hart", 1967, "Nearest neighbor pattern classification")
 
 
 def grid() -> list[dict]:
-    sizes = (50, 100, 200, 400, 800)
-    return [{"n": n, "seed": seed} for n in sizes for seed in range(3)]
+    return product(n=(50, 100, 200, 400, 800), seed=range(5))
 
 
 def task(setting: dict) -> dict:
@@ -22,27 +23,25 @@ def task(setting: dict) -> dict:
     return {"error": float(np.mean(train.y[distances.argmin(axis=1)] != test.y))}
 
 
-def halves(rows: Rows) -> Outcome:
-    few, many = rows.where(n=50).mean("error"), rows.where(n=800).mean("error")
-    told = f"{100 * few:.1f}% with 50 examples, {100 * many:.1f}% with 800"
-    return Outcome(many < few / 2, told)
+def shrinks(runs: Rows) -> float:
+    """The effect, for the runs of one seed: the error with 800 examples relative to that with 50."""
+    return runs.where(n=800).one("error") / runs.where(n=50).one("error")
 
 
 EXPERIMENT = Experiment(
     name="neighbours",
-    title="The error of the nearest neighbour",
-    about="1-nearest-neighbour fits every training label and still generalizes.",
-    papers=("Cover and Hart 1967, Nearest neighbor pattern classification",),
+    title="The error of the nearest neighbor",
+    about="1-nearest-neighbor fits every training label and still generalizes.",
+    papers=(COVER,),
     grids={"quick": grid},
     task=task,
     claims=(
         Claim(
             name="falls",
-            statement="More examples make the nearest neighbour better.",
-            source="Cover and Hart 1967",
-            published="the error tends to at most twice the Bayes risk",
-            threshold="less than half the error with sixteen times the examples",
-            check=halves,
+            says="Sixteen times the examples at least halve the error of the nearest neighbor.",
+            effect=shrinks,
+            wants=at_most(0.5, TIMES),
+            whose=OURS,  # the paper has a limit, at most twice the Bayes risk, but no rate
         ),
     ),
     figures=lambda rows: [

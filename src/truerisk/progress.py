@@ -52,14 +52,16 @@ def silent() -> Iterator[None]:
 
 @contextmanager
 def bar(label: str, total: int) -> Iterator[Callable[..., None]]:
-    """Yield ``advance(steps=1, note="")``; draw nothing for the first two seconds.
+    """Yield ``advance(steps=1, note="", left=None)``; draw nothing for the first two seconds.
+
+    ``left`` is the number of seconds left, for callers that know better than the steps so far.
 
     >>> with bar("counting", total=3) as advance:
     ...     for _ in range(3):
     ...         advance(note="loss 0.1")
     """
     if not _enabled:
-        yield lambda steps=1, note="": None
+        yield lambda steps=1, note="", left=None: None
     elif sys.stderr.isatty():
         with _rich_bar(label, total) as advance:
             yield advance
@@ -70,23 +72,31 @@ def bar(label: str, total: int) -> Iterator[Callable[..., None]]:
 @contextmanager
 def _rich_bar(label: str, total: int) -> Iterator[Callable[..., None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class TimeLeft(TimeRemainingColumn):
+        """The time left that the caller gives, in the words of the plain lines; otherwise rich's own guess."""
+
+        def render(self, task: Task) -> Text:
+            left = task.fields["left"]
+            return super().render(task) if left is None else Text(_left(left), style="progress.remaining")
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
+        TimeLeft(),
         TextColumn("{task.fields[note]}", markup=False),
     )
     start = time.monotonic()
     display = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = display.add_task(label, total=total, note="")
+    task = display.add_task(label, total=total, note="", left=None)
     started = False
 
-    def advance(steps: int = 1, note: str = "") -> None:
+    def advance(steps: int = 1, note: str = "", left: float | None = None) -> None:
         nonlocal started
-        display.update(task, advance=steps, note=note)
+        display.update(task, advance=steps, note=note, left=left)
         if not started and time.monotonic() - start > PATIENCE:
             display.start()
             started = True
@@ -101,16 +111,26 @@ def _rich_bar(label: str, total: int) -> Iterator[Callable[..., None]]:
 def _plain_lines(label: str, total: int) -> Callable[..., None]:
     done, start, last = 0, time.monotonic(), time.monotonic()
 
-    def advance(steps: int = 1, note: str = "") -> None:
+    def advance(steps: int = 1, note: str = "", left: float | None = None) -> None:
         nonlocal done, last
         done += steps
         now = time.monotonic()
         if now - last >= LINE_EVERY * max(1.0, (now - start) / RARER):
-            left = f", about {span((now - start) / done * (total - done))} left" if done else ""
-            print(f"{label}: {100 * done / total:.0f}%{left}  {note}".rstrip(), file=sys.stderr)
+            if left is None and done:
+                left = (now - start) / done * (total - done)
+            time_left = "" if left is None else f", {_left(left)}"
+            print(f"{label}: {100 * done / total:.0f}%{time_left}  {note}".rstrip(), file=sys.stderr)
             last = now
 
     return advance
+
+
+def _left(seconds: float) -> str:
+    """
+    >>> _left(90)
+    'about 90 s left'
+    """
+    return f"about {span(seconds)} left"
 
 
 def span(seconds: float) -> str:

@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from truerisk.lab import Axis, Claim, Experiment, Figure, Outcome
+from truerisk.lab import OURS, Axis, Checked, Exact, Experiment, Figure
 
 TASKS = {tasks}
 SLEEP = {sleep}
@@ -33,7 +33,7 @@ def task(setting):
 
 
 def everything(rows):
-    return Outcome(True, f"{{len(rows.column('drawn'))}} numbers")
+    return Checked(True, f"{{len(rows.column('drawn'))}} numbers")
 
 
 EXPERIMENT = Experiment(
@@ -44,7 +44,7 @@ EXPERIMENT = Experiment(
     grids={{"quick": grid}},
     task=task,
     claims=(
-        Claim("all", "All are there.", "nobody", "all", "all", everything),
+        Exact("all", "All are there.", everything, OURS, "all"),
     ),
     figures=lambda rows: [
         Figure(

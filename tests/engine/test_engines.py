@@ -138,7 +138,7 @@ def test_a_failing_task_stops_nothing(request, toy, tmp_path, engine):
     assert [failure.setting["number"] for failure in result.failures] == [1, 4]
     assert result.failures[0].error == "ValueError: no such number"
     assert "toy.py" in result.failures[0].trace
-    assert result.verdicts[0].word == "not checked"
+    assert result.verdicts[0].word == "no verdict"
     assert result.verdicts[0].measured.startswith("2 of 6 runs are missing (number=1")
     again = lab.run(toy(tasks=6, extra=fails), engine=engine, out=tmp_path / "out")
     assert (again.computed, again.reused, len(again.failures)) == (0, 4, 2)
@@ -216,7 +216,7 @@ def test_dask_equals_inline_bit_for_bit(cluster, tmp_path):
     dask = lab.run("random-labels", "smoke", engine=cluster.address, out=tmp_path / "dask")
     assert len(dask.rows) == len(inline.rows) == dask.computed > 3
     assert records(tmp_path / "dask") == records(tmp_path / "inline")
-    assert [v.plain for v in dask.verdicts] == [v.plain for v in inline.verdicts]
+    assert [v.sentence for v in dask.verdicts] == [v.sentence for v in inline.verdicts]
     assert all(worker.poll() is None for worker in cluster.workers)
 
 

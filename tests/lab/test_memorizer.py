@@ -1,262 +1,150 @@
-"""The memorizer: weights against a triangular solve, exact fits, honest counts, and the experiment around it."""
+"""The experiment `memorizer`: its checks can fail, verdicts on both sides of each threshold, and a smoke run."""
 
 import json
-from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
-from scipy.linalg import solve_triangular
-from torch import nn
 
-from truerisk.errors import TrueriskError
-from truerisk.lab.memorizer import EXPERIMENT
-from truerisk.lab.memorizer import runs as memorizer_runs
+from truerisk.lab import unsettled
+from truerisk.lab.experiments.memorizer import EXPERIMENT, LENGTHS, _sample, field, figures
 from truerisk.lab.rows import Rows
-from truerisk.nets.memorizer import (
-    Memorizer,
-    kink_places,
-    memorize,
-    memorize_deep,
-    outputs,
-    project,
-    relative_gap,
-    slope_changes,
-)
+from truerisk.lab.verdict import judge
+
+CLAIMS = {claim.name: claim for claim in EXPERIMENT.claims}
+THEOREMS = ("fits-any-labels", "weights", "training-accuracy", "depth")
+DIGITS = {
+    "part": "claims",
+    "data": "digits",
+    "n": 1000,
+    "n_test": 797,
+    "layers": 1,
+    "kinks": "points",
+    "precision": "float64",
+}
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return Rows([{**setting, **EXPERIMENT.task(setting)} for setting in EXPERIMENT.settings("smoke")])
+def rows(smoke_rows):
+    return smoke_rows(EXPERIMENT.name)
 
 
-def sample(n, d, seed=0):
-    generator = np.random.default_rng(seed)
-    return generator.normal(size=(n, d)), generator.integers(0, 10, n).astype(np.float64)
+def over_seeds(row, name, value):
+    return Rows({**row, "seed": 20 + k, name: value * (1 + 0.01 * k)} for k in range(5))
 
 
-def triangular(z, b):
-    """The matrix of Theorem 1, from its definition."""
-    return np.maximum(z[:, None] - b[None, :], 0)
+def test_an_effect_by_hand():
+    assert field(Rows([{"max_error": 2e-3}]), "max_error", 1e-6) == pytest.approx(2000)
+    assert field(Rows([{"test_error": 0.25}]), "test_error") == 0.25
 
 
-@pytest.mark.parametrize("kinks", ["points", "middle"])
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 50])
-def test_differences_solve_the_triangular_system(n, kinks):
-    generator = np.random.default_rng(n)
-    z, y = np.cumsum(generator.uniform(0.5, 1.5, n)), generator.normal(size=n)
-    b = kink_places(z, kinks)
-    matrix = triangular(z, b)
-    assert np.array_equal(matrix, np.tril(matrix))
-    assert (np.diag(matrix) > 0).all()
-    found = slope_changes(z, y, kinks)
-    assert np.allclose(found, solve_triangular(matrix, y, lower=True), rtol=1e-9, atol=1e-10)
+@pytest.mark.parametrize(
+    ("claim", "name", "value", "expected"),
+    [
+        ("rounding", "max_error", 0.5, "reproduced"),
+        ("rounding", "max_error", 1e-4, "not reproduced"),
+        ("no-learning", "test_error", 0.85, "reproduced"),
+        ("no-learning", "test_error", 0.3, "not reproduced"),
+        ("neighbor-learns", "neighbor_test_error", 0.03, "reproduced"),
+        ("neighbor-learns", "neighbor_test_error", 0.1, "not reproduced"),
+    ],
+)
+def test_verdicts(claim, name, value, expected):
+    row = DIGITS | {"labels": "true", "precision": "float32" if claim == "rounding" else "float64"}
+    assert judge(CLAIMS[claim], over_seeds(row, name, value), "quick").word == expected
 
 
-def test_kinks_lie_where_the_theorem_wants_them():
-    z = np.array([0.0, 1.0, 4.0])
-    assert kink_places(z, "points").tolist() == [-2.0, 0.0, 1.0]  # the limit case: a kink on the previous point
-    assert kink_places(z, "middle").tolist() == [-2.0, 0.5, 2.5]
+def test_rounding_must_break_every_kind_of_labels():
+    bad, good = (
+        over_seeds(DIGITS | {"labels": labels, "precision": "float32"}, "max_error", error).present
+        for labels, error in (("true", 1e-4), ("random", 0.5))
+    )
+    verdict = judge(CLAIMS["rounding"], Rows(good + bad), "quick")
+    assert (verdict.word, verdict.decisive.name) == ("not reproduced", "digits, true")
 
 
-def largest_error(matrix, weights, y):
-    """Of the outputs in exact arithmetic: the rounding of the network's own sum plays no part."""
-    exact = [Fraction(float(weight)) for weight in weights]
-    rows = ([Fraction(float(value)) for value in row[: i + 1]] for i, row in enumerate(matrix))
-    sums = [sum(value * weight for value, weight in zip(row, exact, strict=False)) for row in rows]
-    return float(max(abs(total - Fraction(float(target))) for total, target in zip(sums, y, strict=True)))
+@pytest.mark.parametrize("name", THEOREMS)
+def test_theorems_hold_even_in_a_smoke_run(rows, name):
+    assert judge(CLAIMS[name], rows, "quick").word == "exact"
 
 
-def test_differences_are_more_exact_than_a_generic_solve():
-    for seed in range(3):
-        X, y = sample(200, 20, seed)
-        line = project(X, y, seed=seed, directions=8)
-        matrix = triangular(line.z, kink_places(line.z, "points"))
-        ours = largest_error(matrix, slope_changes(line.z, line.y, "points"), line.y)
-        generic = largest_error(matrix, solve_triangular(matrix, line.y, lower=True), line.y)
-        assert ours < generic
-        assert ours < 1e-9
+@pytest.mark.parametrize(
+    ("claim", "fault"),
+    [
+        ("fits-any-labels", {"max_error": 1e-5}),
+        ("weights", {"weights": 1}),
+        ("training-accuracy", {"train_error": 0.001}),
+        ("depth", {"max_error": 1e-5}),
+        ("depth", {"width": 1005}),
+        ("depth", {"weights": 10**6}),
+    ],
+)
+def test_each_check_can_fail(rows, claim, fault):
+    last = rows.where(**CLAIMS[claim].where).present[-1]  # one bad run of many
+    spoiled = Rows({**row, **fault} if row == last else row for row in rows)
+    assert judge(CLAIMS[claim], spoiled, "quick").word == "not reproduced"
+    gone = Rows([row for row in rows if row != last], [last])
+    assert judge(CLAIMS[claim], gone, "quick").reason == "incomplete"
 
 
-@pytest.mark.parametrize("kind", ["classes", "real numbers", "constant"])
-def test_a_thousand_points_are_fitted_with_2n_plus_d_weights(kind):
-    X, y = sample(1000, 64)
-    y = {"classes": y, "real numbers": X[:, 0] * 3 - X[:, 1], "constant": np.full(1000, 2.0)}[kind]
-    net = memorize(X, y, seed=1)
-    assert np.abs(outputs(net, X) - y).max() < 1e-6
-    assert {name: tuple(p.shape) for name, p in net.named_parameters()} == {"a": (64,), "b": (1000,), "w": (1000,)}
-    assert sum(p.numel() for p in net.parameters()) == 2 * 1000 + 64
-    assert not list(net.buffers())
-    assert all(p.dtype == torch.float64 for p in net.parameters())
+def test_large_samples_may_lose_digits(rows):
+    """The claim about errors ends at 1,000 points; that about accuracy does not."""
+    large = {**rows.where(**CLAIMS["training-accuracy"].where).present[0], "n": 10_000, "max_error": 1e-3}
+    assert judge(CLAIMS["fits-any-labels"], Rows([*rows, large]), "quick").word == "exact"
+    wrong = {**large, "train_error": 0.1}
+    assert judge(CLAIMS["training-accuracy"], Rows([*rows, wrong]), "quick").word == "not reproduced"
 
 
-def test_the_network_is_the_formula_for_any_input():
-    X, y = sample(20, 3)
-    net = memorize(X, y, seed=0, kinks="middle")
-    a, b, w = (p.detach().numpy() for p in (net.a, net.b, net.w))
-    for x in sample(50, 3, seed=9)[0]:
-        by_hand = sum(w[j] * max(float(a @ x) - b[j], 0.0) for j in range(20))
-        assert outputs(net, x[None])[0] == pytest.approx(by_hand, abs=1e-9 * np.abs(w).max())
+@pytest.mark.parametrize("scale", ["quick", "medium", "paper"])
+def test_the_grid_can_settle_all_claims(scale):
+    assert unsettled(EXPERIMENT, scale) == {}
+    assert {s["n"] for s in EXPERIMENT.settings(scale) if s["part"] in ("claims", "depth")} == {1000}
 
 
-def test_between_two_points_the_line_is_straight():
-    net = memorize(np.array([[0.0], [1.0], [3.0]]), np.array([0.0, 2.0, -2.0]), seed=0, directions=1)
-    assert outputs(net, np.array([[0.25], [0.5], [2.0], [2.5]])) == pytest.approx([0.5, 1.0, 0.0, -1.0])
-
-
-@pytest.mark.parametrize("layers", [2, 3, 7, 40])
-def test_deep_networks_are_the_same_function_with_few_weights(layers):
-    X, y = sample(200, 5)
-    flat, deep = memorize(X, y, seed=1), memorize_deep(X, y, layers, seed=1)
-    assert np.abs(outputs(deep, X) - y).max() < 1e-6
-    elsewhere = 3 * sample(500, 5, seed=4)[0]  # to the left and the right of all points, too
-    assert np.allclose(outputs(deep, elsewhere), outputs(flat, elsewhere), rtol=1e-9, atol=1e-6)
-    linear = [module for module in deep if isinstance(module, nn.Linear)]
-    assert len(linear) == layers + 1
-    assert sum(isinstance(module, nn.ReLU) for module in deep) == layers
-    width = max(module.out_features for module in linear)
-    assert width == -(-199 // (layers - 1)) + 3
-    weights = sum(int(p.count_nonzero()) for p in deep.parameters())
-    # Equal slopes on both sides of a kink make its weight 0, so the count may be smaller than the formula.
-    last = 199 // (layers - 1)
-    assert 0 <= 4 * 200 + 5 * layers - 8 - last + 5 - weights <= 2 * int((flat.w == 0).sum())
-
-
-def test_more_layers_than_kinks():
-    X, y = sample(4, 2)
-    assert np.allclose(outputs(memorize_deep(X, y, 9, seed=0), X), y)
-    with pytest.raises(TrueriskError, match="at least 2"):
-        memorize_deep(X, y, 1, seed=0)
-
-
-def test_duplicates_count_once_and_contradictions_are_refused():
-    X, y = sample(10, 3)
-    twice, labels = np.concatenate([X, X[3:5]]), np.concatenate([y, y[3:5]])
-    net = memorize(twice, labels, seed=0)
-    assert len(net.w) == 10
-    assert np.allclose(outputs(net, twice), labels)
-    labels[10] += 1
-    with pytest.raises(TrueriskError, match=r"examples 3 and 10 are the same point .* remove one"):
-        memorize(twice, labels, seed=0)
-
-
-def test_the_direction_with_the_largest_gap_is_taken():
-    X, y = sample(30, 4)
-    best = project(X, y, seed=5, directions=16)
-    generator = np.random.default_rng(5)
-    candidates = generator.standard_normal((16, 4))
-    candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
-    gaps = []
-    for direction in candidates:
-        z = sorted(X @ direction)
-        gaps.append(min(right - left for left, right in pairwise(z)) / (z[-1] - z[0]))
-    assert best.gap == pytest.approx(max(gaps), rel=1e-9)
-    assert np.allclose(best.direction, candidates[int(np.argmax(gaps))])
-    assert np.linalg.norm(best.direction) == pytest.approx(1)
-    assert relative_gap(np.array([0.0, 1.0, 4.0])) == 0.25
-
-
-def test_points_that_no_direction_separates_are_refused():
-    # Two different points whose projections differ by less than float64 can show.
-    with pytest.raises(TrueriskError, match="more directions"):
-        project(np.array([[1.0, 1e-300], [1.0, 2e-300]]), np.array([0.0, 1.0]), seed=0, directions=4)
-
-
-def test_order_of_the_points_does_not_matter():
-    X, y = sample(50, 3)
-    order = np.random.default_rng(1).permutation(50)
-    one, other = memorize(X, y, seed=2), memorize(X[order], y[order], seed=2)
-    assert all(torch.equal(p, q) for p, q in zip(one.parameters(), other.parameters(), strict=True))
-
-
-def test_single_precision_is_not_enough():
-    X, y = sample(1000, 64)
-    net = memorize(X, y, seed=1).float()
-    assert next(net.parameters()).dtype == torch.float32
-    assert np.abs(outputs(net, X) - y).max() > 1e-3
-
-
-def test_outputs_do_not_depend_on_the_chunk(monkeypatch):
-    X, y = sample(30, 3)
-    net = memorize(X, y, seed=0)
-    monkeypatch.setattr("truerisk.nets.memorizer.ROWS", 7)
-    assert np.allclose(outputs(net, X), y)
-
-
-def test_fragility_of_a_step_between_two_points(monkeypatch):
-    # Points 0 and 1 with the labels 0 and 1: the answer changes in the middle, half a unit from each, for both
-    # classifiers. Moves outwards never change the neighbour's answer.
-    monkeypatch.setattr(memorizer_runs, "LENGTHS", (0.1, 0.4, 0.6))
-    X, y = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
-    net = Memorizer(np.array([1.0]), np.array([0.0]), np.array([1.0]))
-    record = memorizer_runs._fragility(net, X, y, seed=1)
-    ways = np.sign(np.random.default_rng(1).standard_normal((2, 1)))[:, 0]
-    inwards = float(np.mean(ways == [1, -1]))
-    assert record["neighbour_distance"] == pytest.approx(1)
-    assert record["neighbour_kept"] == [1, 1, 1 - inwards]
-    assert record["kept"][:2] == [1, 1]
-    assert record["breaking"] == (0.6 if record["kept"][2] < 0.5 else None)
-
-
-def test_nearest_neighbours_by_hand(monkeypatch):
-    A, B = sample(25, 3)[0], sample(40, 3, seed=1)[0]
-    monkeypatch.setattr(memorizer_runs, "ROWS", 7)
-    slow = [min(range(40), key=lambda j, a=a: float(((a - B[j]) ** 2).sum())) for a in A]
-    assert memorizer_runs._nearest(A, B).tolist() == slow
-
-
-def test_smoke_grid_claims_and_figures(rows):
-    verdicts = {verdict.claim.name: verdict.word for verdict in EXPERIMENT.judge(rows, "smoke")}
-    assert verdicts == dict.fromkeys(("fits-any-labels", "weights", "training-accuracy", "depth"), "seen again")
-    exhibits = EXPERIMENT.figures(rows)
-    assert [exhibit.name for exhibit in exhibits] == ["errors", "weights", "test-errors", "fragility", "depths"]
-    assert all(exhibit.rows for exhibit in exhibits)
-    json.dumps(rows.present, allow_nan=False)
-
-
-def judged(name, rows):
-    return next(claim for claim in EXPERIMENT.claims if claim.name == name).check(rows).seen
-
-
-def test_claims_can_fail(rows):
-    def spoiled(**fields):
-        return Rows([{**row, **fields} for row in rows])
-
-    assert not judged("fits-any-labels", spoiled(max_error=1e-5))
-    assert not judged("weights", spoiled(weights=1))
-    assert not judged("training-accuracy", spoiled(train_error=0.01))
-    for fault in ({"max_error": 1e-5}, {"width": 1000}, {"weights": 10**6}):
-        assert not judged("depth", spoiled(**fault))
-    common = {"layers": 1, "kinks": "points", "n": 1000, "data": "digits", "seed": 0}
-    for error, seen in ((1e-2, True), (1e-4, False)):
-        assert judged("rounding", Rows([{**common, "precision": "float32", "max_error": error}])) is seen
-    double = {**common, "precision": "float64"}
-    for error, seen in ((0.88, True), (0.6, False)):
-        row = {**double, "labels": "true", "test_error": error, "neighbour_test_error": 0.03}
-        assert judged("no-learning", Rows([row])) is seen
-    for error, seen in ((0.88, True), (0.8, False)):
-        assert judged("chance", Rows([{**double, "labels": "random", "test_error": error}])) is seen
-
-
-@pytest.mark.parametrize("index", [0, 1, 4, -1])
-def test_same_setting_same_record(index):
-    setting = EXPERIMENT.settings("smoke")[index]
+@pytest.mark.parametrize("fields", [{"n": 30, "labels": "random"}, {"layers": 10}, {"labels": "real numbers", "n": 30}])
+def test_same_setting_same_record(fields):
+    setting = Rows(EXPERIMENT.settings("smoke")).where(**fields).present[0]
     record = EXPERIMENT.task(setting)
     assert record == EXPERIMENT.task(setting)
     assert not set(record) & set(setting)
+    assert record["weights"] <= 4 * setting["n"] + 64 + 5 * setting["layers"]
 
 
-@pytest.mark.parametrize("scale", ["smoke", "quick", "medium", "paper"])
-def test_grids_have_no_duplicates(scale):
-    settings = EXPERIMENT.settings(scale)
-    assert len({json.dumps(setting, sort_keys=True) for setting in settings}) == len(settings)
+def test_predictions_survive_short_moves_only(rows):
+    random = rows.where(**DIGITS | {"labels": "random", "n": 200, "n_test": 100})
+    kept, neighbor = (np.array(random.one(name)) for name in ("kept", "neighbor_kept"))
+    assert len(kept) == len(LENGTHS)
+    assert kept[0] == neighbor[0] == 1
+    assert kept[-1] < 0.5
+    assert (neighbor[np.array(LENGTHS) < 0.4] == 1).mean() > 0.9  # most points are half a unit from any boundary
 
 
 def test_gaussian_points_and_test_points_are_different_draws():
     setting = next(s for s in EXPERIMENT.settings("smoke") if s["data"] == "gaussian")
-    train, test = memorizer_runs._sample(setting)
+    train, test = _sample(setting)
     assert train.X.shape == (setting["n"], 50)
     assert test.X.shape == (setting["n_test"], 50)
     assert not set(train.X[:, 0].tolist()) & set(test.X[:, 0].tolist())
     assert len(set(train.y.tolist())) > 5
+
+
+def test_smoke_run(rows):
+    verdicts = EXPERIMENT.judge(rows, "smoke")
+    assert [verdict.claim.name for verdict in verdicts] == list(CLAIMS)
+    assert {verdict.reason for verdict in verdicts} == {"smoke"}
+    assert all(verdict.cells or verdict.detail for verdict in verdicts)  # every effect and check was computed
+    json.dumps(rows.present, allow_nan=False)
+
+
+def test_figures(rows):
+    exhibits = {exhibit.name: exhibit for exhibit in figures(rows)}
+    assert list(exhibits) == ["test-errors", "fragility", "errors"]
+    for exhibit in exhibits.values():
+        assert exhibit.rows
+        fields = {exhibit.x.field, exhibit.y.field, exhibit.series, exhibit.facet}
+        assert all(fields <= set(row) for row in exhibit.rows)
+    assert {row["case"] for row in exhibits["fragility"].rows} == {"digits, n = 200", "gaussian, n = 200"}
+    both = [
+        row["who"] for row in exhibits["test-errors"].rows if (row["case"], row["n"]) == ("digits, true labels", 200)
+    ]
+    assert both == ["memorizer", "nearest neighbor"]
+    assert figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed

@@ -1,4 +1,4 @@
-"""The experiment `predictiveness`: one run, what it records, and what its claims make of made-up zoos."""
+"""The experiment `predictiveness`: one run, what it records, and effects and verdicts on made-up zoos."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ import itertools
 import math
 
 import pytest
-import torch
-import torch.nn.functional as F
 
-from truerisk.lab.catalogue import load
-from truerisk.lab.predictiveness import gradient_variance, train_to_loss
-from truerisk.lab.predictiveness.claims import CLAIMS, HYPER, predictions, scores
+from truerisk.lab.experiments.predictiveness import (
+    EXPERIMENT,
+    HYPER,
+    SHOWN,
+    least_worst_error,
+    predictions,
+    taus,
+    worst_errors,
+    wrong_share,
+    zoo,
+)
+from truerisk.lab.figure import Table
 from truerisk.lab.rows import IncompleteError, Rows
-from truerisk.lab.samples import samples
+from truerisk.lab.verdict import judge
 from truerisk.measures import MEASURES
-from truerisk.nets import architecture
-from truerisk.training import Plan
 
-EXPERIMENT = load("predictiveness")
-CHECKS = {claim.name: claim.check for claim in CLAIMS}
+CLAIMS = {claim.name: claim for claim in EXPERIMENT.claims}
+FLAT = ("pacbayes-magnitude-flatness", "sharpness-magnitude")
+NORMS = ("spectral-product", "frobenius-product")
 
 
 @pytest.fixture(scope="module")
 def record():
     return EXPERIMENT.task(EXPERIMENT.settings("smoke")[0])
+
+
+# ---- one run --------------------------------------------------------------------------------------------------------
 
 
 def test_one_run_has_all_measures(record):
@@ -34,13 +43,12 @@ def test_one_run_has_all_measures(record):
     assert record["measures"].keys() <= expected
     assert len(record["measures"]) >= 50
     assert all(value is None or math.isfinite(value) for value in record["measures"].values())
-    assert {"steps-to-loss-0.1", "gradient-noise", "spectral-product", "distance-l2"} <= record["measures"].keys()
+    named = {"steps-to-loss-0.1", "gradient-noise", *FLAT, *NORMS, *SHOWN}
+    assert named <= record["measures"].keys()
 
 
 def test_the_same_setting_gives_the_same_record(record):
-    again = EXPERIMENT.task(EXPERIMENT.settings("smoke")[0])
-    assert again["test_error"] == record["test_error"]
-    assert again["measures"] == record["measures"]
+    assert EXPERIMENT.task(EXPERIMENT.settings("smoke")[0]) == record
 
 
 def test_a_network_that_never_gets_there_is_left_out():
@@ -51,38 +59,25 @@ def test_a_network_that_never_gets_there_is_left_out():
     assert predictions(Rows([{**setting, **found}])) == []
 
 
-def test_training_ends_at_the_loss_and_counts_steps():
-    train, _ = samples("mnist1d", 60, 10, 0)
-    network = architecture("mlp:32", train.input_shape, 10).build(0)
-    story = train_to_loss(network, train, Plan(epochs=400, batch_size=16, optimizer="sgd", lr=0.1, schedule="constant"))
-    with torch.no_grad():
-        loss = float(F.cross_entropy(network(torch.from_numpy(train.X)), torch.from_numpy(train.y)))
-    assert loss == pytest.approx(story["loss"], rel=1e-6)
-    assert loss <= 0.01
-    assert story["record"]["steps_to_0.1"] % 4 == 0  # whole epochs of 60/16 batches
-    assert story["record"]["steps_0.1_to_0.01"] >= 0
+def test_zoos_have_the_promised_sizes():
+    for scale, networks, seeds, values in (("quick", 16, 5, 2), ("medium", 81, 3, 3), ("paper", 81, 5, 3)):
+        settings = EXPERIMENT.settings(scale)
+        assert len(settings) == networks * seeds
+        assert {setting["seed"] for setting in settings} == set(range(20, 20 + seeds))
+        assert all(len({setting[name] for setting in settings}) == values for name in HYPER)
 
 
-def test_gradient_variance_against_a_loop():
-    train, _ = samples("mnist1d", 12, 10, 0)
-    network = architecture("mlp:5", train.input_shape, 10).build(0).double()
-    X, y = torch.from_numpy(train.X).double(), torch.from_numpy(train.y)
-    each = []
-    for i in range(12):
-        parts = torch.autograd.grad(F.cross_entropy(network(X[i : i + 1]), y[i : i + 1]), list(network.parameters()))
-        each.append(torch.cat([part.flatten() for part in parts]))
-    stacked = torch.stack(each)
-    expected = float((stacked - stacked.mean(0)).square().sum(1).mean())
-    assert gradient_variance(network, X, y) == pytest.approx(expected, rel=1e-10)
+# ---- effects on made-up zoos ----------------------------------------------------------------------------------------
 
 
-def zoo(**measures):
-    """A made-up zoo in which the gap grows with depth and learning rate; measures are functions of a run."""
+def made(seeds=(0,), **measures):
+    """Zoos in which the gap grows with depth and learning rate; measures are functions of a run."""
     runs = []
-    for width, depth, batch_size, lr, seed in itertools.product((32, 64), (1, 2), (16, 64), (0.03, 0.1), (0, 1)):
+    for seed, width, depth, batch_size, lr in itertools.product(seeds, (32, 64), (1, 2), (16, 64), (0.03, 0.1)):
         run = {"width": width, "depth": depth, "batch_size": batch_size, "lr": lr, "seed": seed, "n_test": 100_000}
-        gap = 0.2 * depth + 0.05 * (lr > 0.05) + 0.0001 * width + 0.00001 * batch_size + 0.001 * seed
-        run |= {"fitted": True, "train_error": 0.0, "test_error": gap}
+        sign = 1 if (width > 32) ^ (depth > 1) ^ (lr > 0.05) else -1  # noise: a threefold interaction
+        gap = 0.3 + 0.2 * depth + 0.05 * (lr > 0.05) + 0.0001 * width + 0.00001 * batch_size + 0.002 * sign
+        run |= {"fitted": True, "train_error": 0.0, "test_error": gap + 0.001 * seed}
         run["measures"] = {name: float(function(run)) for name, function in measures.items()}
         runs.append(run)
     return Rows(runs)
@@ -92,52 +87,132 @@ def gap(run):
     return run["test_error"]
 
 
-def test_claims_on_a_zoo_where_they_hold():
-    rows = zoo(
-        **{"pacbayes-magnitude-flatness": gap, "sharpness-magnitude": gap, "gradient-noise": gap},
-        **{"spectral-product": lambda run: -gap(run), "frobenius-product": lambda run: -gap(run)},
-        parameters=lambda run: -run["depth"],
+def minus(run):
+    return -run["test_error"]
+
+
+def depth(run):
+    return run["depth"]
+
+
+def test_taus_of_a_zoo():
+    found = taus(made(parameters=depth, **{"spectral-product": minus}), ["parameters", "spectral-product"])
+    # Of 120 pairs, 64 differ in depth; the others are tied in it and count 0.
+    assert found == pytest.approx({"parameters": 64 / 120, "spectral-product": -1.0})
+
+
+def test_only_the_measures_that_a_claim_names_are_ranked():
+    rows = made(parameters=depth, other=minus)
+    assert set(taus(rows, ["parameters"])) == {"parameters"}
+    with pytest.raises(IncompleteError, match="has gradient-noise"):
+        taus(rows, ["gradient-noise"])
+
+
+def one_zoo(rows):
+    """Networks of several seeds as one zoo: so many that each environment has its twelve pairs."""
+    return Rows({**run, "seed": 0} for run in rows)
+
+
+def test_worst_errors_of_measures_that_all_networks_have():
+    rows = one_zoo(made(seeds=range(2), right=gap, wrong=minus, deep=depth))
+    found = worst_errors(rows)
+    assert found == {"right": 0.0, "wrong": 1.0, "deep": 0.5}  # depth is tied where the learning rate changes
+    assert least_worst_error(rows) == 0.0
+    assert wrong_share(rows) == pytest.approx(1 / 3)
+    shallow = Rows(
+        {**run, "measures": {**run["measures"], "right": None} if run["depth"] > 1 else run["measures"]} for run in rows
     )
-    for name in ("flatness", "spectral", "counting", "gradient-noise"):
-        assert CHECKS[name](rows).seen, name
-    assert not CHECKS["no-robust-measure"](rows).seen  # the gap itself is a robust measure
+    assert set(worst_errors(shallow)) == {"wrong", "deep"}
 
 
-def test_claims_on_a_zoo_where_they_fail():
-    rows = zoo(
-        **{"pacbayes-magnitude-flatness": lambda run: -gap(run), "sharpness-magnitude": gap},
-        **{
-            "spectral-product": gap,
-            "frobenius-product": lambda run: -gap(run),
-            "gradient-noise": lambda run: -gap(run),
-        },
-        parameters=gap,
+def test_no_number_where_no_environment_is_sure():
+    with pytest.raises(IncompleteError, match="enough pairs"):
+        worst_errors(made(parameters=gap))  # one seed: 8 pairs in each environment
+
+
+def test_no_number_where_networks_were_not_fitted():
+    runs = list(made(parameters=gap))
+    assert len(zoo(Rows([{**run, "fitted": i > 0, "diverged": i == 0} for i, run in enumerate(runs)]))) == 15
+    with pytest.raises(IncompleteError, match="only 14 of 16 networks"):
+        zoo(Rows([{**run, "fitted": i > 1} for i, run in enumerate(runs)]))
+
+
+def test_no_number_where_the_gaps_hardly_differ():
+    rows = Rows({**run, "test_error": 0.3 + 0.002 * (i % 3)} for i, run in enumerate(made(parameters=gap)))
+    with pytest.raises(IncompleteError, match="no hyperparameter moves the gap by 3 times its noise"):
+        zoo(rows)
+
+
+def test_no_number_from_part_of_a_zoo():
+    first, *rest = made(parameters=gap)
+    with pytest.raises(IncompleteError, match="1 of 16 runs is missing"):
+        zoo(Rows(rest, missing=[first]))
+
+
+# ---- verdicts -------------------------------------------------------------------------------------------------------
+
+
+def words(rows, scale="quick"):
+    return {claim.name: judge(claim, rows, scale).word for claim in EXPERIMENT.speaking(scale)}
+
+
+def test_claims_on_zoos_where_they_hold():
+    held = {**dict.fromkeys((*FLAT, "gradient-noise"), gap), **dict.fromkeys((*NORMS, "parameters"), minus)}
+    assert set(words(made(seeds=range(5), **held)).values()) == {"reproduced"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "measures"),
+    [
+        ("flatness", {FLAT[0]: minus, FLAT[1]: gap}),
+        ("spectral", {NORMS[0]: gap, NORMS[1]: minus}),
+        ("counting", {"parameters": gap}),
+        ("gradient-noise", {"gradient-noise": minus}),
+    ],
+)
+def test_claims_on_zoos_where_they_fail(claim, measures):
+    assert judge(CLAIMS[claim], made(seeds=range(5), **measures), "quick").word == "not reproduced"
+
+
+def test_robust_claims_follow_the_worst_environments():
+    rows = Rows(
+        {**run, "seed": seed}
+        for seed in range(3)
+        for run in one_zoo(made(seeds=range(2), **{f"wrong-{k}": minus for k in range(9)}))
     )
-    for name in ("flatness", "spectral", "counting", "gradient-noise"):
-        assert not CHECKS[name](rows).seen, name
+    for name in ("no-robust-measure", "wrong-somewhere"):
+        assert judge(CLAIMS[name], rows, "medium").word == "reproduced"
+    better = Rows({**run, "measures": {"right": gap(run), "other": gap(run)}} for run in rows)
+    for name in ("no-robust-measure", "wrong-somewhere"):
+        assert judge(CLAIMS[name], better, "medium").word == "not reproduced"
 
 
-def test_a_measure_that_fails_somewhere_is_not_robust():
-    rows = zoo(parameters=lambda run: run["depth"] - 0.3 * (run["lr"] > 0.05))  # wrong about the learning rate
-    assert CHECKS["no-robust-measure"](rows).seen
-    assert scores(rows)["parameters"].worst_environment.startswith("lr")
+def test_a_zoo_without_power_leaves_every_claim_without_verdict():
+    measures = dict.fromkeys((*FLAT, *NORMS, "gradient-noise", "parameters"), gap)
+    flat = Rows({**run, "test_error": 0.3 + 0.002 * (i % 3)} for i, run in enumerate(made(seeds=range(5), **measures)))
+    verdicts = [judge(claim, flat, "quick") for claim in EXPERIMENT.speaking("quick")]
+    assert {(verdict.word, verdict.reason) for verdict in verdicts} == {("no verdict", "incomplete")}
+    assert "moves the gap by 3 times its noise" in verdicts[0].sentence
 
 
-def test_no_verdict_where_most_networks_were_not_fitted():
-    rows = Rows([{**run, "fitted": index % 2 == 0} for index, run in enumerate(zoo(parameters=gap))])
-    with pytest.raises(IncompleteError, match="reached the common loss"):
-        scores(rows)
+# ---- a smoke run and figures ----------------------------------------------------------------------------------------
+
+
+def test_smoke_verdicts_and_figures(smoke_rows):
+    rows = smoke_rows(EXPERIMENT.name)
+    assert {verdict.reason for verdict in EXPERIMENT.judge(rows, "smoke")} == {"smoke"}
+    exhibits = EXPERIMENT.figures(rows)
+    assert [exhibit.name for exhibit in exhibits] == ["ranking", "granulated", "robust", "gaps"]
+    assert {row["measure"] for row in exhibits[-1].rows} == set(SHOWN)
 
 
 def test_figures_of_a_zoo():
-    found = EXPERIMENT.figures(zoo(parameters=gap, **{"path-norm": lambda run: -gap(run)}))
-    names = [exhibit.name for exhibit in found]
-    assert names[:3] == ["ranking", "granulated", "robust"]
-    assert "scatter-parameters" in names
-    assert [line[0] for line in found[0].rows] == ["parameters", "path-norm"]
-
-
-def test_the_zoo_has_the_promised_size():
-    settings = EXPERIMENT.settings("medium")
-    assert len(settings) == 162
-    assert all(len({setting[name] for setting in settings}) == 3 for name in HYPER)
+    table, bars, robust, gaps = EXPERIMENT.figures(made(seeds=range(2), parameters=gap, **{"path-norm": minus}))
+    assert isinstance(table, Table)
+    assert [line[0] for line in table.rows] == ["parameters", "path-norm"]
+    assert all(len(line) == len(table.columns) for line in table.rows)
+    assert [bar["tau"] for bar in bars.rows] == [1.0, -1.0]
+    assert [(dot["mean"], dot["worst"]) for dot in robust.rows] == [(0.0, 0.0), (1.0, 1.0)]
+    rising = [dot["gap"] for dot in gaps.rows if dot["measure"] == "parameters"]
+    assert rising == sorted(rising)
+    assert EXPERIMENT.figures(Rows([], missing=EXPERIMENT.settings("smoke"))) == []

@@ -1,152 +1,219 @@
-"""`random-labels`: what is trained on what, and that the verdicts can go both ways."""
+"""`random-labels`: effects on runs made by hand, verdicts that can go both ways, the smoke grid."""
 
 import json
 
 import numpy as np
 import pytest
 
-from truerisk.lab.experiment import SCALES
+from truerisk.data import Data, load
+from truerisk.lab import SCALES, Above, IncompleteError, Rows
+from truerisk.lab.experiments import random_labels as lab
+from truerisk.lab.experiments.random_labels import EXPERIMENT, PUBLISHED, own_data, task, treated
 from truerisk.lab.figure import Figure, Table
-from truerisk.lab.random_labels import EXPERIMENT, LABELS, PIXELS, task, treated
-from truerisk.lab.random_labels.claims import PUBLISHED_PARAMETERS
-from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
+from truerisk.lab.verdict import judge
+
+CLAIMS = {claim.name: claim for claim in EXPERIMENT.claims}
+SEEDS = range(5)
 
 
-@pytest.fixture(scope="module")
-def smoke():
-    return Rows([{**setting, **EXPERIMENT.task(setting)} for setting in EXPERIMENT.settings("smoke")])
+def run(treatment, p=0.0, seed=0, model="mlp-1x512", **record):
+    """A run in which everything published is seen; seeds differ a little."""
+    setting = {"data": "digits", "n": 1000, "n_test": 500, "seed": seed, "model": model, "treatment": treatment, "p": p}
+    counts = {"published_parameters": PUBLISHED[model][1], "parameters": 100, "classes": 10}
+    errors = {"train_error": 0.0, "test_error": 0.02 + 0.88 * p + 0.002 * seed, "fitted": True}
+    return {**setting, **counts, **errors, "steps": round(100 * (1 + 1.5 * p)) + seed, **record}
 
 
-def test_smoke_gives_a_verdict_on_every_claim_and_all_figures(smoke):
-    verdicts = EXPERIMENT.judge(smoke, "smoke")
-    assert len(verdicts) == len(EXPERIMENT.claims)
-    assert all(verdict.word in ("seen again", "not seen again") for verdict in verdicts)
-    assert {v.claim.name: v.word for v in verdicts}["parameters"] == "seen again"
-    exhibits = EXPERIMENT.figures(smoke)
+def published(seed=0):
+    labels = [run("true labels", 0.0, seed), *(run("corrupted labels", p, seed) for p in (0.25, 0.5, 0.75))]
+    noise = (run(name, seed=seed, test_error=0.9) for name in ("random pixels", "Gaussian pixels"))
+    return [*labels, run("random labels", 1.0, seed), run("shuffled pixels", seed=seed), *noise]
+
+
+def seeds(change=None, treatment=None):
+    rows = [row for seed in SEEDS for row in published(seed)]
+    return [{**row, **(change or {})} if row["treatment"] == treatment else row for row in rows]
+
+
+def word(name, rows):
+    verdict = judge(CLAIMS[name], Rows(rows), "quick")
+    return verdict.reason or verdict.word
+
+
+def test_effects_are_the_numbers_that_they_should_be():
+    runs = Rows(published())
+    labels = runs.where(treatment=["true labels", "corrupted labels", "random labels"])
+    random = runs.where(treatment="random labels")
+    assert lab.training_accuracy(Rows([run("true labels", train_error=0.25)])) == 0.75
+    assert lab.above_chance(random) == pytest.approx(0.0)
+    assert lab.above_chance(Rows([run("random labels", 1.0, test_error=0.3, classes=2)])) == pytest.approx(0.2)
+    assert lab.error_change(runs, "random labels") == pytest.approx(0.88)
+    assert lab.error_change(runs, "shuffled pixels") == 0
+    assert lab.slowdown(runs) == 2.5
+    assert lab.longer_than_noise(runs) == {"random pixels": 2.5, "Gaussian pixels": 2.5}
+    assert lab.rises(labels) == pytest.approx(
+        dict.fromkeys(("0% to 25%", "25% to 50%", "50% to 75%", "75% to 100%"), 0.22)
+    )
+
+
+def test_rises_do_not_depend_on_the_order_of_runs():
+    rows = [run("corrupted labels", p, test_error=error) for p, error in ((0.5, 0.3), (0.25, 0.4), (0.75, 0.35))]
+    assert lab.rises(Rows(rows)) == pytest.approx({"25% to 50%": -0.1, "50% to 75%": 0.05})
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    # five levels without ties: 1 - 6 sum of squared differences of ranks / (5 x 24)
+    [((1, 2, 3, 4, 5), 1.0), ((10, 20, 30, 50, 40), 0.9), ((5, 4, 3, 2, 1), -1.0), ((7, 7, 7, 7, 7), 0.0)],
+)
+def test_rank_correlation_of_levels_and_steps(steps, expected):
+    rows = [run("corrupted labels", p, steps=count) for p, count in zip(lab.LEVELS, steps, strict=True)]
+    assert lab.rank_of_steps(Rows(rows)) == pytest.approx(expected)
+
+
+def test_steps_of_labels_that_were_not_fitted_are_a_lower_limit():
+    rows = Rows([run("true labels", steps=100), run("random labels", 1.0, steps=300, fitted=False)])
+    assert lab.slowdown(rows) == Above(3.0)
+    slow = Rows([run("true labels", fitted=False), run("random labels", 1.0)])
+    with pytest.raises(IncompleteError, match="did not fit true labels"):
+        lab.slowdown(slow)
+
+
+def test_all_claims_are_reproduced_where_everything_is_as_published():
+    found = {name: word(name, seeds()) for name in CLAIMS}
+    assert found.pop("parameters") == "exact"
+    assert set(found.values()) == {"reproduced"}
+
+
+@pytest.mark.parametrize(
+    ("name", "treatment", "change"),
+    [
+        ("parameters", "true labels", {"published_parameters": 1_209_867}),
+        ("fits-everything", "Gaussian pixels", {"train_error": 0.015}),
+        ("chance", "random labels", {"test_error": 0.85}),
+        ("chance", "random labels", {"test_error": 0.95}),
+        ("generalizes", "true labels", {"test_error": 0.75}),
+        ("slower-with-corruption", "true labels", {"steps": 600}),
+        ("random-slower", "true labels", {"steps": 600}),
+        ("small-factor", "random labels", {"steps": 600}),
+        ("small-factor", "random labels", {"steps": 600, "fitted": False}),
+        ("test-error-rises", "random labels", {"test_error": 0.6}),
+        ("pixels-faster", "random pixels", {"steps": 400}),
+        ("permutation", "shuffled pixels", {"test_error": 0.07}),
+        ("permutation", "true labels", {"test_error": 0.07}),  # shuffling that helps
+    ],
+)
+def test_each_claim_can_fail(name, treatment, change):
+    assert word(name, seeds(change, treatment)) == "not reproduced"
+
+
+def test_no_verdict_where_the_runs_leave_it_open():
+    assert word("small-factor", seeds({"fitted": False}, "random labels")) == "straddles"  # 2.5 or any more
+    assert word("random-slower", seeds({"fitted": False}, "random labels")) == "reproduced"
+    assert word("small-factor", seeds({"fitted": False}, "true labels")) == "incomplete"
+    assert word("chance", published()) == "one seed"
+    assert word("chance", seeds({"diverged": True}, "random labels")) == "diverged"
+
+
+def test_a_missing_run_leaves_its_claims_without_a_verdict():
+    *rows, last = seeds()
+    gone = Rows(rows, missing=[{key: last[key] for key in ("data", "model", "treatment", "p", "seed", "n", "n_test")}])
+    found = {name: judge(claim, gone, "quick") for name, claim in CLAIMS.items()}
+    assert last["treatment"] == "Gaussian pixels"
+    assert found["fits-everything"].reason == found["pixels-faster"].reason == "incomplete"
+    assert found["chance"].word == "reproduced"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_names_of_treatments_and_levels_agree(scale):
+    for setting in EXPERIMENT.settings(scale):
+        assert (setting["p"] == 1) == (setting["treatment"] == "random labels")
+        assert (0 < setting["p"] < 1) == (setting["treatment"] == "corrupted labels")
+
+
+def test_smoke_tries_every_effect_and_draws_every_figure(smoke_rows):
+    rows = smoke_rows("random-labels")
+    for verdict in EXPERIMENT.judge(rows, "smoke"):
+        assert verdict.reason == "smoke"
+        assert verdict.cells or verdict.claim.name == "parameters"  # the effects found numbers
+    exhibits = EXPERIMENT.figures(rows)
     assert [type(exhibit) for exhibit in exhibits] == [Figure, Figure, Figure, Table]
-    assert all(len(exhibit.rows) for exhibit in exhibits)
     for figure in exhibits[:3]:
         fields = {figure.x.field, figure.y.field, figure.series, figure.facet, figure.low, figure.high} - {None}
+        assert figure.rows
         assert all(fields <= set(row) for row in figure.rows)
+    table = exhibits[3]
+    assert len(table.rows) == len(EXPERIMENT.settings("smoke"))
+    assert all(len(line) == len(table.columns) for line in table.rows)
 
 
-def test_records_are_small_plain_json_and_do_not_repeat_the_setting(smoke):
+def test_records_are_small_plain_json_and_do_not_repeat_the_setting(smoke_rows):
+    rows = smoke_rows("random-labels")
     for setting in EXPERIMENT.settings("smoke"):
-        record = {k: v for k, v in smoke.where(**setting).present[0].items() if k not in setting}
+        record = {k: v for k, v in rows.where(**setting).present[0].items() if k not in setting}
         assert json.loads(json.dumps(record, allow_nan=False)) == record
         assert len(record["curve_steps"]) == len(record["curve_train_error"]) <= 60
         assert record["curve_steps"][-1] == record["steps"]
         assert record["curve_train_error"][-1] == record["train_error"]
-        assert record["published_parameters"] == PUBLISHED_PARAMETERS[setting["model"].replace("-small", "")]
+
+
+def test_figures_leave_out_runs_that_diverged(smoke_rows):
+    rows = Rows({**row, "diverged": row["treatment"] == "random labels"} for row in smoke_rows("random-labels"))
+    *_, errors, table = EXPERIMENT.figures(rows)
+    assert {row["p"] for row in errors.rows} == {0.0, 0.25, 0.5, 0.75}
+    assert "random labels" not in {line[2] for line in table.rows}
 
 
 def test_a_task_is_a_function_of_its_setting():
-    setting = {**EXPERIMENT.settings("smoke")[0], "epochs": 2}
+    setting = {**EXPERIMENT.settings("smoke")[0], "epochs": 2, "seed": 0}
     assert task(setting) == task(setting)
     assert task(setting) != task({**setting, "seed": 1})
 
 
+def test_examples_are_treated_then_whitened():
+    setting = {"data": "digits", "n": 100, "n_test": 50, "seed": 4, "p": 1.0, "treatment": "random labels"}
+    plain, plain_test = samples("digits", 100, 50, 4)
+    train, test = treated(setting)
+    flat = plain.X.reshape(100, -1).astype(np.float64)
+    white = (flat - flat.mean(1, keepdims=True)) / np.maximum(flat.std(1, keepdims=True), 1 / 8)
+    assert np.allclose(train.X.reshape(100, -1), white, atol=1e-5)
+    assert np.array_equal(test.y, plain_test.y)
+    assert np.mean(train.y != plain.y) > 0.7  # 90% on average, with a standard deviation of 3 points
+
+
+def _own(data, scale="quick"):
+    found = (own_data(setting, data) for setting in EXPERIMENT.settings(scale))
+    return [setting for setting in found if setting is not None]
+
+
+def _images(side, channels=1, n=60):
+    return Data("images", np.zeros((n, channels, side, side), np.float32), np.arange(n) % 3, classes=3)
+
+
+def test_own_vectors_have_fully_connected_networks_and_labels_only():
+    found = _own(load("moons"))
+    assert {setting["model"] for setting in found} == {"mlp-1x512", "mlp-3x512"}
+    assert {setting["treatment"] for setting in found} == {"true labels", "corrupted labels", "random labels"}
+
+
+@pytest.mark.parametrize("side", [7, 8])
+def test_own_images_have_every_treatment_and_the_networks_that_take_them(side):
+    found, quick = _own(_images(side)), EXPERIMENT.settings("quick")
+    assert {setting["treatment"] for setting in found} == {setting["treatment"] for setting in quick}
+    models = {setting["model"] for setting in quick if side >= 8 or setting["model"].startswith("mlp")}
+    assert {setting["model"] for setting in found} == models
+    assert {setting["n"] + setting["n_test"] for setting in found} == {60}
+
+
 @pytest.mark.parametrize("scale", SCALES)
-def test_grids_have_all_treatments_and_no_duplicates(scale):
-    settings = EXPERIMENT.settings(scale)
-    assert len({json.dumps(s, sort_keys=True) for s in settings}) == len(settings)
-    assert {s["treatment"] for s in settings} == {*LABELS, *PIXELS}
-    assert len({tuple(sorted(s)) for s in settings}) == 1  # the same fields everywhere
-    assert all(EXPERIMENT.cost(s) > 0 for s in settings)
-    for s in settings:
-        assert (s["p"] == 0) == (s["treatment"] not in LABELS[1:])
-        assert (s["p"] == 1) == (s["treatment"] == "random labels")
+def test_no_own_setting_twice(scale):
+    found = [json.dumps({**setting, "data": "mine"}, sort_keys=True) for setting in _own(_images(28), scale)]
+    assert len(set(found)) == len(found) > 0
 
 
-BASE = {"data": "digits", "n": 300, "n_test": 200, "seed": 4, "p": 0.0}
-
-
-def white(X):
-    flat = X.reshape(len(X), -1).astype(np.float64)
-    flat = (flat - flat.mean(1, keepdims=True)) / np.maximum(flat.std(1, keepdims=True), flat.shape[1] ** -0.5)
-    return flat.reshape(X.shape)
-
-
-def test_corrupted_labels_are_for_training_only():
-    plain, plain_test = samples("digits", 300, 200, 4)
-    train, test = treated({**BASE, "treatment": "random labels", "p": 1.0})
-    assert np.allclose(train.X, white(plain.X), atol=1e-5)
-    assert np.array_equal(test.y, plain_test.y)
-    # 270 of 300 labels change on average, with standard deviation 5.2: four of them, false-alarm rate 6e-5
-    assert abs(np.sum(train.y != plain.y) - 270) < 21
-    half, _ = treated({**BASE, "treatment": "corrupted labels", "p": 0.5})
-    assert abs(np.sum(half.y != plain.y) - 135) < 4 * 8.7
-
-
-@pytest.mark.parametrize("treatment", PIXELS)
-def test_pixels_of_training_and_test_images_are_treated(treatment):
-    plain, plain_test = samples("digits", 300, 200, 4)
-    train, test = treated({**BASE, "treatment": treatment})
-    assert np.array_equal(train.y, plain.y)
-    assert np.array_equal(test.y, plain_test.y)
-    old = [np.round(white(d.X).reshape(len(d), -1), 4) for d in (plain, plain_test)]
-    new = [np.round(d.X.reshape(len(d), -1).astype(float), 4) for d in (train, test)]
-    kept = [np.allclose(np.sort(a, 1), np.sort(b, 1), atol=1e-3) for a, b in zip(old, new, strict=True)]
-    assert kept == [treatment != "Gaussian pixels"] * 2  # a permutation keeps the values of an image
-    # One permutation for all, training and test alike, makes the pixels' means over the images a permutation too.
-    means = [np.allclose(np.sort(a.mean(0)), np.sort(b.mean(0)), atol=1e-3) for a, b in zip(old, new, strict=True)]
-    assert means == [treatment == "shuffled pixels"] * 2
-
-
-def test_training_and_test_images_get_the_same_permutation():
-    # Trained on shuffled images, nearest neighbours still recognise shuffled test images; with another permutation
-    # they would guess. 1-nearest-neighbour error on digits is about 3 %.
-    train, test = treated({**BASE, "treatment": "shuffled pixels"})
-    distances = ((test.X.reshape(200, 1, 64) - train.X.reshape(1, 300, 64)) ** 2).sum(-1)
-    assert np.mean(train.y[distances.argmin(1)] != test.y) < 0.15
-
-
-def row(treatment, p=0.0, model="mlp-1x512", **record):
-    base = {"data": "digits", "n": 1000, "n_test": 500, "seed": 0, "model": model, "treatment": treatment, "p": p}
-    full = {"train_error": 0.0, "test_error": 0.9 * p, "steps": round(100 * (1 + 1.5 * p)), "fitted": True}
-    return {**base, **full, "published_parameters": PUBLISHED_PARAMETERS[model], **record}
-
-
-def published():
-    """Rows that show every published effect."""
-    rows = [row("true labels", 0.0), *(row("corrupted labels", p) for p in (0.2, 0.4, 0.8)), row("random labels", 1.0)]
-    noise = (row(name, test_error=0.9) for name in ("random pixels", "Gaussian pixels"))
-    return [*rows, row("shuffled pixels"), *noise]
-
-
-def words(rows):
-    return {v.claim.name: v.word for v in EXPERIMENT.judge(Rows(rows), "quick")}
-
-
-def test_claims_are_seen_in_rows_that_show_them():
-    assert set(words(published()).values()) == {"seen again"}
-
-
-@pytest.mark.parametrize(
-    ("claim", "treatment", "change"),
-    [
-        ("parameters", "true labels", {"published_parameters": 1_209_867}),
-        ("fits-everything", "Gaussian pixels", {"train_error": 0.011}),
-        ("chance", "random labels", {"test_error": 0.855}),
-        ("chance", "random labels", {"test_error": 0.945}),
-        ("generalises", "true labels", {"test_error": 0.71}),
-        ("slower-with-corruption", "true labels", {"steps": 260}),
-        ("small-factor", "random labels", {"steps": 301}),
-        ("small-factor", "random labels", {"fitted": False}),
-        ("test-error-rises", "random labels", {"test_error": 0.69}),
-        ("pixels-faster", "random pixels", {"steps": 251}),
-        ("permutation", "shuffled pixels", {"test_error": 0.031}),
-    ],
-)
-def test_each_claim_can_fail(claim, treatment, change):
-    rows = [{**r, **change} if r["treatment"] == treatment else r for r in published()]
-    assert words(rows)[claim] == "not seen again"
-
-
-def test_a_missing_run_gives_no_verdict():
-    rows = published()
-    gone = Rows(rows[:-1], missing=[{k: rows[-1][k] for k in ("data", "model", "treatment", "p", "seed")}])
-    found = {v.claim.name: v.word for v in EXPERIMENT.judge(gone, "quick")}
-    assert found["fits-everything"] == found["pixels-faster"] == "not checked"
-    assert found["chance"] == "seen again"
+def test_a_run_on_vectors_fits_its_labels():
+    setting = next(s for s in _own(load("mnist1d"), "smoke") if s["treatment"] == "random labels")
+    record = task({**setting, "data": "mnist1d", "seed": 0})
+    assert record["fitted"]
+    assert record["parameters"] == 40 * 512 + 512 + 512 * 10 + 10

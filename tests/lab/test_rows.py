@@ -1,9 +1,11 @@
 """Rows and claims: a verdict only where everything it speaks of is there."""
 
+from dataclasses import replace
+
 import pytest
 
 from truerisk.errors import TrueriskError
-from truerisk.lab import Claim, Experiment, IncompleteError, Outcome, Rows
+from truerisk.lab import OURS, Checked, Exact, Experiment, IncompleteError, Rows
 
 RUNS = [{"model": m, "p": p, "error": p / 2 + (m == "b")} for m in "ab" for p in (0, 1)]
 
@@ -49,51 +51,50 @@ def test_fields_may_be_lists():
     assert rows.where(hidden=[[8], [8, 8]]).column("v") == [1, 2, 3]
 
 
-def experiment(check, name="toy", scales=("quick",)):
-    claim = Claim("c", "Errors are small.", "nobody", "0 %", "at most 1 %", check, scales)
+def test_a_field_that_no_run_has_is_named():
+    with pytest.raises(TrueriskError, match="no field 'eror' in a run; its fields are model, p, error"):
+        Rows(RUNS).mean("eror")
+
+
+def test_questions_about_divergence():
+    assert not Rows(RUNS).diverged()
+    assert Rows([*RUNS, {"model": "c", "diverged": True}]).diverged()
+    with pytest.raises(IncompleteError, match="missing"):
+        Rows(RUNS, missing=[{"model": "c"}]).diverged()
+
+
+def test_seeds_are_those_of_planned_runs():
+    assert Rows([{"seed": 3}], missing=[{"seed": 1}]).seeds() == [1, 3]
+
+
+def count(rows):
+    return Checked(True, "1")
+
+
+def experiment(name="toy", scales=("quick",)):
+    claim = Exact("c", "Errors are small.", count, OURS, "at most 1%", scales=scales)
     return Experiment(name, "T", "A.", (), {"quick": lambda: [{"p": 1}]}, lambda s: {}, (claim,), lambda rows: [])
 
 
-@pytest.mark.parametrize(
-    ("check", "word", "plain"),
-    [
-        (lambda rows: Outcome(True, "0.5 %"), "seen again", "Seen again: measured 0.5 %."),
-        (
-            lambda rows: Outcome(False, "3 %"),
-            "not seen again",
-            "Not seen again: measured 3 %; asked for: at most 1 %.",
-        ),
-        (
-            lambda rows: Outcome(rows.where(p=7).mean("error") < 1, ""),
-            "not checked",
-            "Not checked: no run of this scale says anything about error.",
-        ),
-    ],
-)
-def test_verdicts(check, word, plain):
-    [verdict] = experiment(check).judge(Rows(RUNS), "quick")
-    assert verdict.word == word
-    assert verdict.plain == plain
-
-
 def test_claims_speak_at_their_scales_only():
-    assert experiment(lambda rows: Outcome(True, ""), scales=("paper",)).judge(Rows(RUNS), "quick") == []
-
-
-def test_a_mistake_in_a_claim_is_told_and_costs_nothing_else():
-    [verdict] = experiment(lambda rows: Outcome(1 / 0 > 1, "")).judge(Rows(RUNS), "quick")
-    assert verdict.plain == "Not checked: the check itself failed (ZeroDivisionError: division by zero)."
+    assert [v.word for v in experiment().judge(Rows(RUNS), "quick")] == ["exact"]
+    assert experiment(scales=("paper",)).judge(Rows(RUNS), "quick") == []
 
 
 @pytest.mark.parametrize("name", ["../evil", "Toy", "a b", "", "a--b", "a/b"])
 def test_names_are_folders(name):
     with pytest.raises(TrueriskError, match="hyphens"):
-        experiment(lambda rows: Outcome(True, ""), name=name)
+        experiment(name=name)
 
 
 def test_scales():
-    toy = experiment(lambda rows: Outcome(True, ""))
-    with pytest.raises(TrueriskError, match="no scale 'huge'; the scales are smoke, quick"):
-        toy.settings("huge")
-    with pytest.raises(TrueriskError, match="toy has no scale 'paper'; it has quick"):
-        toy.settings("paper")
+    with pytest.raises(TrueriskError, match="the scale is 'huge', but must be one of smoke, quick"):
+        experiment().settings("huge")
+    with pytest.raises(TrueriskError, match="toy has no scale 'paper'; choose one of quick"):
+        experiment().settings("paper")
+
+
+def test_two_claims_of_one_name():
+    toy = experiment()
+    with pytest.raises(TrueriskError, match="two claims of toy are named c"):
+        replace(toy, claims=toy.claims * 2)

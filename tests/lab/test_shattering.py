@@ -1,126 +1,138 @@
-"""Which labelings are realised: against exact determinants, brute force over boxes, and closed forms."""
+"""The experiment `shattering`: its checks can fail, its effect by hand, and a smoke run whose theorems hold."""
 
-import itertools
-import math
-from fractions import Fraction
-
-import numpy as np
 import pytest
 
-from truerisk.errors import TrueriskError
-from truerisk.lab.rademacher import shattering
+from truerisk.lab import unsettled
+from truerisk.lab.claim import Exact
+from truerisk.lab.experiments.shattering import EXPERIMENT, figures, largest_shattered, off_formula
+from truerisk.lab.figure import Figure
+from truerisk.lab.rows import IncompleteError, Rows
+from truerisk.lab.verdict import judge
+from truerisk.measures.shattering import cover
+
+CLAIMS = {claim.name: claim for claim in EXPERIMENT.claims}
+EXACT = [name for name, claim in CLAIMS.items() if isinstance(claim, Exact)]
+THEOREMS = [name for name in EXACT if CLAIMS[name].whose.kind == "theorem"]
 
 
-def determinant(rows):
-    """By expansion along the first row, in exact arithmetic."""
-    if len(rows) == 1:
-        return rows[0][0]
-    return sum(
-        (-1) ** j * rows[0][j] * determinant([row[:j] + row[j + 1 :] for row in rows[1:]]) for j in range(len(rows))
-    )
+@pytest.fixture(scope="module")
+def rows(smoke_rows):
+    return smoke_rows(EXPERIMENT.name)
 
 
-def slow_labelings(points):
-    """All labelings of m > d points in general position by hyperplanes, without any optimization.
-
-    A separating hyperplane can be moved until it passes through d of the points: the others have the signs of
-    determinants, and those on it fall to whichever side a small turn puts them.
-    """
-    m, d = len(points), len(points[0])
-    exact = [[Fraction(float(x)) for x in point] + [Fraction(1)] for point in points]
-    found = set()
-    for on in itertools.combinations(range(m), d):
-        signs = [0 if i in on else determinant([exact[j] for j in on] + [exact[i]]) for i in range(m)]
-        assert all(signs[i] != 0 for i in range(m) if i not in on)
-        for flip, sides in itertools.product((1, -1), itertools.product((1, -1), repeat=d)):
-            labels = [flip * s for s in signs]
-            for i, side in zip(on, sides, strict=True):
-                labels[i] = side
-            found.add(tuple(s > 0 for s in labels))
-    return found
+@pytest.fixture(scope="module")
+def found(rows):
+    """The smoke rows with networks that shatter: two short rounds of training may miss a labeling."""
+    return Rows({**row, "least": 2 ** row["m"]} if row.get("family") == "relu" else row for row in rows)
 
 
-@pytest.mark.parametrize(("m", "d"), [(3, 1), (5, 1), (4, 2), (6, 2), (5, 3), (6, 3)])
-def test_linear_programs_against_determinants(m, d):
-    X = np.random.default_rng(m * 10 + d).standard_normal((m, d))
-    slow = slow_labelings(X.tolist())
-    fast = {tuple(map(bool, labels)) for labels in shattering.all_labelings(m) if shattering.separable(X, labels)}
-    assert fast == slow
-    assert shattering.count_affine(X) == len(slow) == shattering.cover(m, d)
+def capacity(n, off):
+    formula = cover(n, 10) / 2**n
+    wobble = (-0.01, 0.005, 0.0, 0.01, -0.005)
+    row = {"part": "capacity", "d": 10, "n": n, "draws": 1000, "formula": formula}
+    return [{**row, "seed": 20 + k, "share": formula + off + wobble[k]} for k in range(5)]
 
 
-def test_points_that_are_not_in_general_position():
-    line = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])  # in the plane, yet no more than three points of a line
-    assert shattering.count_affine(line) == 6
-    square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    assert not shattering.separable(square, np.array([True, False, False, True]))
-    assert shattering.count_affine(square) == 14
+def test_the_difference_from_the_formula():
+    assert off_formula(Rows(capacity(22, 0.03)[:1])) == pytest.approx(0.02)
+    assert cover(22, 10) / 2**22 == 0.5
 
 
-def test_growth_formulas():
-    for d in range(1, 6):
-        assert shattering.cover(d + 1, d) == 2 ** (d + 1)  # d + 1 points are shattered
-        assert shattering.cover(d + 2, d) == 2 ** (d + 2) - 2  # all but Radon's partition and its opposite
-        assert shattering.cover(2 * (d + 1), d) == 2 ** (2 * (d + 1)) // 2  # half of them: the capacity
-        assert all(shattering.cover(m, d) <= shattering.sauer(m, d + 1) for m in range(1, 12))
-    assert all(shattering.count_intervals(m) == m * (m + 1) // 2 + 1 == shattering.sauer(m, 2) for m in range(1, 10))
+@pytest.mark.parametrize(("off", "expected"), [(0.0, "reproduced"), (0.1, "not reproduced"), (-0.1, "not reproduced")])
+def test_cover_capacity(off, expected):
+    right, here = capacity(16, 0.0), capacity(22, off)
+    assert judge(CLAIMS["cover-capacity"], Rows(right + here), "quick").word == expected
 
 
-def slow_boxes(x, y):
-    """All labelings by rectangles with sides between (or beyond) the coordinates."""
-    cuts = [c - 0.5 for c in range(len(x) + 1)]
-    return {
-        tuple(a < p < b and c < q < d for p, q in zip(x, y, strict=True))
-        for a, b in itertools.combinations_with_replacement(cuts, 2)
-        for c, d in itertools.combinations_with_replacement(cuts, 2)
-    }
+def test_the_largest_shattered_set():
+    rows = [{"m": m, "most": most} for m, most in ((1, 2), (2, 4), (3, 7), (4, 16), (5, 20))]
+    assert largest_shattered(Rows(rows)) == 4
+    assert largest_shattered(Rows(rows[2:3])) == 0
+    with pytest.raises(IncompleteError):
+        largest_shattered(Rows(rows, missing=[{"m": 6}]))
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
-def test_rectangles_against_all_boxes(m):
-    slow = [len(slow_boxes(range(m), order)) for order in itertools.permutations(range(m))]
-    assert shattering.count_rectangles(m).tolist() == slow
-    assert max(slow) <= shattering.sauer(m, 4)
-    assert (max(slow) == 2**m) == (m <= 4)
+@pytest.mark.parametrize("name", THEOREMS)
+def test_mathematics_holds_even_in_a_smoke_run(rows, name):
+    assert judge(CLAIMS[name], rows, "quick").word == "exact"
 
 
-@pytest.mark.parametrize("m", [1, 2, 5, 7])
-def test_the_sine_in_floating_point(m):
-    # The angles stay below 4e7, where a float is right to 1e-8, and the sines above 3e-7: their signs are right.
-    assert shattering.count_sine(m) == 2**m
-    for labels in itertools.product((True, False), repeat=m):
-        a = math.pi * (1 + sum(10**i for i, label in enumerate(labels, 1) if not label))
-        assert tuple(math.sin(a / 10**i) > 0 for i in range(1, m + 1)) == labels
+@pytest.mark.parametrize(
+    ("claim", "where", "new"),
+    [
+        ("cover-count", {"family": "affine", "d": 2, "m": 4}, {"least": 12}),
+        ("vc-affine", {"family": "affine", "d": 2, "m": 4}, {"most": 16}),
+        ("vc-affine", {"family": "affine", "d": 3, "m": 4}, {"most": 14}),
+        ("vc-boxes", {"family": "rectangles", "m": 5}, {"most": 32}),
+        ("vc-boxes", {"family": "intervals", "m": 2}, {"most": 3}),
+        ("vc-boxes", {"family": "intervals", "m": 5}, {"most": 17}),
+        ("vc-infinite", {"family": "sine", "m": 5}, {"least": 31}),
+        ("network-shatters", {"family": "relu", "m": 4, "width": 4}, {"least": 14}),
+    ],
+)
+def test_each_check_can_fail(found, claim, where, new):
+    assert judge(CLAIMS[claim], found, "quick").word == "exact"
+    chosen = list(found.where(**where))
+    assert chosen
+    spoiled = Rows({**row, **new} if row in chosen else row for row in found)
+    assert judge(CLAIMS[claim], spoiled, "quick").word == "not reproduced"
 
 
-def test_more_points_than_whole_numbers_can_hold_are_refused():
-    with pytest.raises(TrueriskError, match="at most 17"):
-        shattering.count_sine(18)
+def test_narrow_networks_do_not_count(found):
+    chosen = list(found.where(family="relu", width=1))
+    assert chosen
+    spoiled = Rows({**row, "least": 0} if row in chosen else row for row in found)
+    assert judge(CLAIMS["network-shatters"], spoiled, "quick").word == "exact"
 
 
-def test_nearest_neighbours():
-    X = np.random.default_rng(0).standard_normal((6, 2))
-    assert shattering.count_nearest(X) == 64
-    X[1] = X[0]  # two points at one place must share a label
-    assert shattering.count_nearest(X) == 32
+@pytest.mark.parametrize("name", EXACT)
+def test_a_missing_run_of_its_own_leaves_no_verdict(found, name):
+    last = found.where(**CLAIMS[name].where).present[-1]
+    gone = Rows([row for row in found if row != last], [last])
+    assert judge(CLAIMS[name], gone, "quick").reason == "incomplete"
+    elsewhere = Rows(found.where(part="shatter"), found.where(part="capacity").present)
+    assert judge(CLAIMS[name], elsewhere, "quick").word == "exact"
 
 
-def test_one_unit_realises_what_half_planes_do_and_no_more():
-    X = np.random.default_rng(4).standard_normal((4, 2))
-    assert shattering.count_trained(X, width=1, steps=300, rounds=4, seed=0) <= shattering.cover(4, 2)
-    # Three units shatter four points: three half-planes would do. Training must find all 16 labelings.
-    assert shattering.count_trained(X, width=3, steps=300, rounds=6, seed=0) == 16
+@pytest.mark.parametrize("scale", ["quick", "medium", "paper"])
+def test_the_grid_can_settle_all_claims(scale):
+    assert unsettled(EXPERIMENT, scale) == {}
+    settings = EXPERIMENT.settings(scale)
+    for d in (1, 2, 3):  # no theorem about d + 2 points without many of them
+        assert max(s["sets"] for s in settings if s.get("family") == "affine" and s["d"] == d) >= 30
 
 
-def test_networks_on_a_line_change_sign_at_most_once_per_piece():
-    X = np.arange(6.0)[:, None] - 2.5
-    # Two units make three linear pieces, so at most 3 changes of sign: 2 * (1 + 5 + 10 + 10) of 64 labelings.
-    assert 12 <= shattering.count_trained(X, width=2, steps=300, rounds=3, seed=1) <= 52
+@pytest.mark.parametrize("family", ["affine", "relu", "nearest", "rectangles"])
+def test_a_task_repeats_itself(family):
+    setting = next(s for s in EXPERIMENT.settings("smoke") if s.get("family") == family and s["m"] == 3)
+    record = EXPERIMENT.task(setting)
+    assert record == EXPERIMENT.task(setting)
+    assert not setting.keys() & record.keys()
 
 
-def test_all_labelings_are_different():
-    labels = shattering.all_labelings(7)
-    assert labels.shape == (128, 7)
-    assert len({tuple(row) for row in labels.tolist()}) == 128
-    assert labels[64:, -1].all()  # the half that the counts use
-    assert not labels[:64, -1].any()
+def test_shares_are_those_of_the_formula_where_all_or_none_are_separable():
+    setting = {"part": "capacity", "d": 2, "draws": 40, "seed": 0}
+    assert EXPERIMENT.task({**setting, "n": 3}) == {"share": 1.0, "formula": 1.0}
+    assert EXPERIMENT.task({**setting, "n": 40})["share"] == 0.0
+
+
+def test_smoke_run(rows):
+    verdicts = EXPERIMENT.judge(rows, "smoke")
+    assert [verdict.claim.name for verdict in verdicts] == list(CLAIMS)
+    assert {verdict.reason for verdict in verdicts} == {"smoke"}
+    assert all(verdict.cells or verdict.detail for verdict in verdicts)  # every effect and check was computed
+
+
+def test_figures(rows):
+    exhibits = {exhibit.name: exhibit for exhibit in figures(rows)}
+    assert list(exhibits) == ["labelings", "capacity", "vc-dimensions"]
+    for exhibit in exhibits.values():
+        assert exhibit.rows
+        if isinstance(exhibit, Figure):
+            fields = {exhibit.x.field, exhibit.y.field, exhibit.series}
+            assert all(fields <= set(row) for row in exhibit.rows)
+    table = {line[0]: line[1:4] for line in exhibits["vc-dimensions"].rows}
+    assert table["affine classifiers in R^2"] == ["3", "3", "3"]
+    assert table["sine"] == ["1", "infinite", "at least 5"]
+    assert table["ReLU network of width 4, trained"][:2] == ["17", "at least 4"]
+    assert figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from truerisk.lab.experiment import Claim, Experiment, Outcome
+from truerisk.lab.claim import OURS, Claim, Paper
+from truerisk.lab.effect import Above
+from truerisk.lab.experiment import Experiment
 from truerisk.lab.figure import Axis, Figure, Rule, Table
 from truerisk.lab.result import Failure, Result
 from truerisk.lab.rows import Rows
+from truerisk.lab.units import PERCENT, TIMES, at_least, at_most
 
 KEPT = Path(__file__).parents[1] / "certificates" / "goldens"
 SOFTWARE = {"torch": "2.13.0", "numpy": "2.4.6", "machine": "x86_64"}
@@ -147,27 +150,45 @@ def lab_grid() -> list[dict[str, Any]]:
     return [{"data": "digits", "network": n, "labels": k, "seed": s} for n in NETWORKS for k in LABELS for s in (0, 1)]
 
 
+ZHANG = Paper("Zhang, Bengio, Hardt, Recht, Vinyals", 2017, "Rethinking generalization", arxiv="1611.03530")
+
+
+def fit(runs: Rows) -> float:
+    return 0.001 * runs.present[0]["seed"]
+
+
+def slowdown(runs: Rows) -> Above:
+    return Above(5.2 + 0.1 * runs.present[0]["seed"])
+
+
+def error(runs: Rows) -> float:
+    return runs.mean("error")
+
+
 LAB = Experiment(
     name="random-labels",
     title="Networks fit random labels",
     about="Zhang et al. drew labels at random. The networks fit them.",
-    papers=("C. Zhang et al. 2017",),
+    papers=(ZHANG,),
     grids={"quick": lab_grid},
     task=lambda setting: {"error": 0.1},
     claims=(
-        Claim("fit", "Networks fit noise.", "Zhang 2017", "100 %", "99 %", lambda rows: Outcome(True, "99.9 %")),
-        Claim("time", "Noise takes longer.", "Zhang 2017", "2 times", "at most 4", lambda rows: Outcome(False, "5.2")),
-        Claim("test", "At chance.", "Zhang 2017", "90 %", "85 %", lambda rows: Outcome(True, str(rows.mean("error")))),
+        Claim("fit", "Networks fit noise.", fit, at_most(10, PERCENT), ZHANG.at("Table 1"), "0%", 0.0,
+              ("network",), where={"network": NETWORKS[:4]}, counted_on=1000),
+        Claim("time", "Noise takes only a little longer.", slowdown, at_most(4, TIMES), ZHANG.at("Figure 1b"),
+              "2 times", 2.0, where={"network": NETWORKS[:4]}, note="Was 3.", pilot="one run of seed 7"),
+        Claim("test", "Errors are at chance.", error, at_least(85, PERCENT), OURS, "90%", counted_on=500),
     ),
     figures=lambda rows: lab_figures(),
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def lab_result() -> Result:
     """A result with a claim of each verdict, a failed run and a missing one."""
     settings = lab_grid()
-    rows = Rows([{**setting, "error": 0.1} for setting in settings[:-2]], missing=settings[-2:])
+    done = [{**setting, "error": 0.1} for setting in settings[:-2]]
+    rows = Rows(done, missing=settings[-2:], fields=settings[0])
     failure = Failure(settings[-1], "RuntimeError: the loss is not finite", "Traceback")
     software = {"truerisk": "0.1.0", "torch": "2.13.0"}
     command = "truerisk lab run random-labels --scale quick"

@@ -51,7 +51,10 @@ def test_page(browser, page, width):
 @pytest.mark.parametrize("width", [1200, 700, 320])
 def test_index(browser, index, width):
     browser.open(index, width)
-    assert browser.driver.title == "The lab: 2 of 6 published effects were seen again, 2 were not, 2 were not checked."
+    assert browser.driver.title == (
+        "The lab: Claims of papers: 2 of 2 reproduced; thresholds from trials: 0 of 2 reproduced, 2 not; "
+        "our own questions: 0 of 2 reproduced, 2 without verdict."
+    )
     for scheme in ("light", "dark"):
         browser.paper(width, scheme)
         assert browser.fits()

@@ -16,32 +16,64 @@ from truerisk.errors import TrueriskError
 if TYPE_CHECKING:
     from truerisk.lab import Result
 
-MARKS = {"seen again": "[green]seen again[/green]", "not seen again": "[red]not seen again[/red]"}
+MARKS = {
+    "reproduced": "[green]reproduced[/green]",
+    "exact": "[green]exact[/green]",
+    "not reproduced": "[red]not reproduced[/red]",
+}
 
 
-def show_list(json: bool) -> None:
-    """The experiments that come with truerisk."""
-    from truerisk.lab import SCALES, load, names
+def show_list(scale: str, json: bool) -> None:
+    """The experiments that come with truerisk, with their sizes at a scale."""
     from truerisk.lab.catalogue import ENTRIES
+    from truerisk.lab.scales import SCALES, refuse_scale
 
-    if json:  # paragraphs and scales are in the experiments themselves, which load torch
-        found = map(load, names())
-        entries = [{"name": e.name, "title": e.title, "about": e.about, "scales": list(e.grids)} for e in found]
+    refuse_scale(scale)
+    if json:
+        sizes = {
+            name: {each: {"runs": runs, "claims": claims} for each, (runs, claims) in entry.sizes.items()}
+            for name, entry in ENTRIES.items()
+        }
+        entries = [
+            {"name": name, "title": entry.title, "chapter": entry.chapter, "scales": sizes[name]}
+            for name, entry in ENTRIES.items()
+        ]
         print(json_module.dumps({"experiments": entries}))
         return
     console = Console(highlight=False)
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for head in ("name", "runs (quick)", "claims", "what it shows"):
-        table.add_column(
-            head, justify="right" if head in ("runs (quick)", "claims") else "left", no_wrap=head == "name"
-        )
+    for head in ("name", "runs", "claims", "what it shows"):
+        table.add_column(head, justify="right" if head in ("runs", "claims") else "left", no_wrap=head == "name")
+    chapter = ""
     for name, entry in ENTRIES.items():
-        table.add_row(name, str(entry.runs), str(entry.claims), escape(entry.title))
+        if entry.chapter != chapter:
+            chapter = entry.chapter
+            table.add_row(f"[bold]{chapter}[/bold]", "", "", "", end_section=False)
+        runs, claims = entry.sizes.get(scale, ("-", "-"))
+        table.add_row(f"  {name}", str(runs), str(claims), escape(entry.title))
     console.print(table)
-    console.print("\nScales (--scale):")
-    for scale, meaning in SCALES.items():
-        console.print(f"  {scale:8}{meaning}", soft_wrap=True)
+    console.print(f"\nRuns and claims are those of the {scale} scale. Scales (--scale):")
+    for each, meaning in SCALES.items():
+        console.print(f"  {each:8}{meaning}", soft_wrap=True)
     console.print("\nRun one with: truerisk lab run NAME, everything with: truerisk lab run --all")
+
+
+def commit(name: str, restated: str, json: bool) -> None:
+    """Append the claims of an experiment that are new or have changed to its file of commitments."""
+    from truerisk.lab import load
+    from truerisk.lab.commitment import commit as append
+
+    experiment = load(name)
+    lines = append(experiment, restated)
+    if json:
+        written = [{"claim": line.claim, "threshold": line.wants, "at": line.at} for line in lines]
+        print(json_module.dumps({"file": str(experiment.committed), "lines": written}))
+        return
+    for line in lines:
+        seeds = ", ".join(f"{len(some)} seeds at {scale}" for scale, some in line.seeds.items() if some)
+        print(f"{line.claim}: {line.wants}{f' ({seeds})' if seeds else ''}")
+    count = f"{len(lines)} {'claim' if len(lines) == 1 else 'claims'}"
+    print(f"{count} committed to {experiment.committed}." if lines else "Nothing to commit: no claim has changed.")
 
 
 def run(
@@ -53,19 +85,23 @@ def run(
     workers: int | None,
     json: bool,
     quiet: bool,
+    data: str | None = None,
 ) -> None:
     """Run experiments one after the other on one engine; write their pages and the index."""
     from truerisk.engine import Engine, Store
-    from truerisk.lab import SCALES, load, names
+    from truerisk.lab import load, names
     from truerisk.lab import run as run_one
     from truerisk.lab.catalogue import refuse_unknown
+    from truerisk.lab.own_data import on_own_data
+    from truerisk.lab.scales import refuse_scale
     from truerisk.report.extra import extra
     from truerisk.report.publish import publish, publish_index
 
     if every == bool(wanted):
         raise TrueriskError("name the experiments to run, or give --all; `truerisk lab list` shows their names.")
-    if scale not in SCALES:
-        raise TrueriskError(f"there is no scale {scale!r}; the scales are {', '.join(SCALES)}.")
+    if every and data is not None:
+        raise TrueriskError("not every experiment takes --data; name those that do, such as random-labels.")
+    refuse_scale(scale)
     for name in wanted:  # without loading any
         refuse_unknown(name)
     for module in ("jinja2", "vl_convert"):  # better missed now than after an hour of computing
@@ -74,13 +110,15 @@ def run(
     chosen = _having(names(), scale, quiet) if every else wanted
     for name in chosen:  # before anything is written: a slip in a name or a scale leaves nothing behind
         load(name).settings(scale)
+        if data is not None:
+            on_own_data(load(name), scale, data)
     store = Store(out)
     results: list[Result] = []
     pages: list[str] = []
     with Engine(engine, workers) as opened:
         store.check()
         for name in chosen:
-            result = run_one(name, scale, opened, store)
+            result = run_one(name, scale, opened, store, data=data)
             results.append(result)
             pages.append(publish(result, store))
             index = publish_index(store)
@@ -110,23 +148,27 @@ def _having(names: list[str], scale: str, quiet: bool) -> list[str]:
 
 
 def _show(result: Result, page: str) -> None:
+    from truerisk.lab.tally import headline
+
     console = Console(highlight=False)
-    seen = sum(verdict.word == "seen again" for verdict in result.verdicts)
     console.print(
         f"\n[bold]{escape(result.experiment.title)}[/bold]  ({escape(result.experiment.name)}, {result.scale})"
     )
     console.print(
-        f"{seen} of {len(result.verdicts)} published effects were seen again. "
-        f"{result.computed} runs computed, {result.reused} found in the store.\n",
+        f"{headline(result.summary()['tally'])} {result.computed} runs computed, {result.reused} found in the store.\n",
         soft_wrap=True,
     )
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for head in ("verdict", "claim", "published", "measured"):
+    for head in ("verdict", "claim", "threshold", "measured"):
         table.add_column(head, no_wrap=head == "verdict", overflow="fold")
     for verdict in result.verdicts:
         claim = verdict.claim
-        mark = MARKS.get(verdict.word, verdict.word)
-        table.add_row(mark, escape(claim.statement), escape(claim.published), escape(verdict.measured))
+        table.add_row(
+            MARKS.get(verdict.word, verdict.word),
+            f"{escape(claim.says)} [dim]{escape(str(claim.whose))}[/dim]",
+            escape(claim.threshold),
+            escape(verdict.measured or verdict.detail),
+        )
     console.print(table)
     for failure in result.failures:
         setting = ", ".join(f"{name}={value}" for name, value in failure.setting.items())

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import platformdirs
 
+from truerisk.names import TOYS
+
 VARIABLE = "TRUERISK_DATA"
 PARTS = ("train", "test")
 IDX_PREFIX = {"train": "train", "test": "t10k"}
@@ -34,6 +36,7 @@ KNOWN = {
     for known in (
         Known("digits", (1, 8, 8), {"train": 1797}, "built in"),
         Known("mnist1d", (40,), {"train": 5000, "test": 5000}, "built in"),
+        *(Known(name, (2,), {"train": 2000, "test": 2000}, "built in") for name in TOYS),
         Known("mnist", (1, 28, 28), {"train": 60_000, "test": 10_000}, "idx"),
         Known("fashion-mnist", (1, 28, 28), {"train": 60_000, "test": 10_000}, "idx"),
         Known("cifar-10", (3, 32, 32), {"train": 50_000, "test": 10_000}, "cifar"),

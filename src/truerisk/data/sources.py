@@ -14,6 +14,7 @@ from truerisk.data.formats.reading import in_memory, tell_bytes
 from truerisk.data.loader import bases, dataset_of, is_loader
 from truerisk.data.places import KNOWN, VARIABLE, cache, file_names, find, folders, spell
 from truerisk.errors import TrueriskError
+from truerisk.names import TOYS
 from truerisk.progress import note
 
 Folder = str | os.PathLike[str] | None
@@ -23,8 +24,9 @@ def load(spec: Any, data_dir: Folder = None) -> Data:
     """Checked data from whatever `spec` is.
 
     `spec` is a `Data`; a pair (X, y) of arrays or torch tensors; a map-style torch Dataset, or a DataLoader that
-    visits each of its examples once; a path; or a name: digits, mnist1d, mnist, fashion-mnist, cifar-10, openml:NAME.
-    A name wins over a file of the same name in the current folder; write `./name`, or give a `Path`, for the file.
+    visits each of its examples once; a path; or a name: digits, mnist1d, moons, circles, spirals, mnist,
+    fashion-mnist, cifar-10, openml:NAME. A name wins over a file of the same name in the current folder; write
+    `./name`, or give a `Path`, for the file.
 
     Files with one row for each example: `.csv` and `.tsv` with column names, `.parquet` (needs pyarrow), `.npz`, and
     `.pt` (tensors of torch.save). Folders: images as `FOLDER/CLASS/*.png` (needs Pillow), MNIST-style IDX files,
@@ -164,6 +166,10 @@ def _load_named(name: str, part: str, data_dir: Folder) -> Data:
         from truerisk.data.mnist1d import EXAMPLES, SEEDS, generate_mnist1d
 
         return generate_mnist1d(EXAMPLES, SEEDS[spell(name, part)])
+    if name in TOYS:
+        from truerisk.data import toy
+
+        return toy.generate_toy(name, toy.EXAMPLES, toy.SEEDS[part])
     files = find(name, part, data_dir)
     if files is None:
         looked = ", ".join(str(folder / name) for folder in folders(data_dir))

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from truerisk import progress
 from truerisk.engine.call import Answer, Task, call
 from truerisk.engine.executors import Engine
+from truerisk.engine.forecast import Forecast, order
 from truerisk.engine.key import key
 from truerisk.engine.store import Store
 from truerisk.engine.version import fingerprint
 from truerisk.errors import TrueriskError
 
 DEATHS = 2  # how often a task's process may die before the task is blamed
-LOOK = 0.5  # seconds between looks at the progress display
-UNITS = 10_000  # of work in a grid, for the time left
+LOOK = 0.5  # seconds between two forecasts of the time left
+UNITS = 10_000  # of time in a grid, for the progress display
 
 Setting = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Done:
-    """A finished task."""
+    """A finished task. ``at`` is the UTC time at which it finished; "" if it was stored before dates were kept."""
 
     setting: Setting
     record: dict[str, Any]
     seconds: float
     reused: bool
+    at: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,18 @@ class Failed:
 
 @dataclass(frozen=True)
 class Grid:
-    """The tasks of one experiment. ``version`` counts changes outside its own code (see `engine.version`)."""
+    """The tasks of one experiment. ``version`` counts changes outside its own code (see `engine.version`).
+
+    ``same`` are versions of earlier code with the same results, as records name them ("1-0123456789abcdef"): what such
+    code has stored is found as well.
+    """
 
     experiment: str
     task: Task
     settings: Sequence[Setting]
     version: int = 1
     cost: Callable[[Setting], float] = field(default=lambda _: 1.0)
+    same: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -64,8 +73,8 @@ class Report:
 def pending(grid: Grid, store: Store) -> list[Setting]:
     """The settings whose results are not stored yet."""
     run = _Run(grid, store)
-    found = store.find(grid.experiment, run.settings)
-    return [setting for name, setting in run.settings.items() if name not in found]
+    run.found()
+    return [setting for name, setting in run.settings.items() if name not in run.done]
 
 
 def stored(grid: Grid, store: Store) -> list[Done]:
@@ -103,38 +112,51 @@ class _Run:
 
     def found(self) -> list[Done]:
         """What the store holds."""
-        entries = self.store.find(self.grid.experiment, self.settings)
-        for name, entry in entries.items():
-            self.done[name] = Done(self.settings[name], entry["record"], float(entry["seconds"]), reused=True)
-        return [self.done[name] for name in self.settings if name in entries]
+        for version in (self.version, *self.grid.same):
+            left = {name: setting for name, setting in self.settings.items() if name not in self.done}
+            names = {key(self.grid.experiment, version, setting): name for name, setting in left.items()}
+            wanted = {stored: left[name] for stored, name in names.items()}
+            for stored, entry in self.store.find(self.grid.experiment, wanted).items():
+                at, name = str(entry.get("at", "")), names[stored]
+                self.done[name] = Done(left[name], entry["record"], float(entry["seconds"]), reused=True, at=at)
+        return [self.done[name] for name in self.settings if name in self.done]
 
     def _compute(self, missing: dict[str, Setting]) -> None:
-        cost = {name: max(float(self.grid.cost(setting)), 1e-9) for name, setting in missing.items()}
-        unit = UNITS / sum(cost.values())
-        # Long tasks first: none of them starts when all the others are through.
-        waiting = deque(sorted(missing, key=lambda name: -cost[name]))
+        cost = {name: max(float(self.grid.cost(setting)), 1e-9) for name, setting in self.settings.items()}
+        width = None if "://" in self.engine.spec else self.engine.width  # the number of workers, if it is known
+        waiting = deque(order(missing, cost, width or 0))
         running: dict[Future[Answer], str] = {}
-        left = UNITS
+        self.forecast = Forecast(
+            {name: missing[name] for name in waiting},
+            cost,
+            width,
+            [(done.setting, cost[name], done.seconds) for name, done in self.done.items()],
+        )
+        shown, left, due = 0, None, 0.0
         with progress.bar(self.grid.experiment, total=UNITS) as advance:
             while waiting or running:
+                now = time.monotonic()  # before tasks start: an inline engine returns when its task has finished
                 self._hand_over(waiting, running)
+                for name in [name for name in running.values() if name in self.forecast.waiting]:
+                    self.forecast.start(name, now)
                 finished, _ = wait(running, timeout=LOOK, return_when=FIRST_COMPLETED)
                 broken = any(_broken(future) for future in finished)
                 if broken:  # all that ran beside it are lost too; they say so one after the other
                     finished, _ = wait(running)
                 for future in sorted(finished, key=Future.cancelled):  # what has arrived is kept first
                     name = running.pop(future)
-                    if self._settle(name, future):
-                        step = round(min(left, cost[name] * unit))
-                        left -= step
-                        advance(step)
-                    else:
+                    if not self._settle(name, future):
                         waiting.appendleft(name)
                 if broken:
                     self.engine.close()  # the next task opens a new pool
                 # Asking a scheduler takes a message to it and back: only where nothing else happens.
                 trouble = "" if finished else self.engine.trouble()
-                advance(0, note=f"{len(self.done)} of {len(self.settings)} runs{trouble}")
+                now, step = time.monotonic(), 0
+                if now >= due:  # not after each of a thousand short tasks: a forecast goes through all that are left
+                    left, due = self.forecast.left(now), now + LOOK
+                    step = round(UNITS * self.forecast.share(now, left)) - shown
+                    shown += step
+                advance(step, note=f"{len(self.done)} of {len(self.settings)} runs{trouble}", left=left)
 
     def _hand_over(self, waiting: deque[str], running: dict[Future[Answer], str]) -> None:
         """Give the engine its fill. A task whose process died runs alone: if it dies again, it is to blame."""
@@ -163,6 +185,7 @@ class _Run:
         except BrokenExecutor:
             self.deaths[name] += 1
             if self.deaths[name] < DEATHS:
+                self.forecast.again(name)
                 return False
             answer = Answer(None, 0.0, "its process died, probably for want of memory; use fewer --workers")
         except CancelledError as error:
@@ -172,10 +195,13 @@ class _Run:
         except Exception as error:  # the engine could not run it at all
             answer = Answer(None, 0.0, f"{type(error).__name__}: {error}")
         if answer.record is None:
+            self.forecast.finish(name, time.monotonic(), None)
             self.failed[name] = Failed(setting, answer.error, answer.trace)
             return True
-        self.store.save(self.grid.experiment, name, setting, answer.record, answer.seconds, version=self.version)
-        self.done[name] = Done(setting, answer.record, answer.seconds, reused=False)
+        self.forecast.finish(name, time.monotonic(), answer.seconds)
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.store.save(self.grid.experiment, name, setting, answer.record, answer.seconds, version=self.version, at=at)
+        self.done[name] = Done(setting, answer.record, answer.seconds, reused=False, at=at)
         return True
 
 

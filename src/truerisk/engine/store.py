@@ -52,7 +52,10 @@ class Store:
     def save(
         self, experiment: str, key: str, setting: dict[str, Any], record: dict[str, Any], seconds: float, **more: str
     ) -> None:
-        """Keep one result. Its own hash tells a whole file from a damaged one."""
+        """Keep one result, with ``more`` about its run (``version``, ``at``: the UTC time at which it finished).
+
+        Its own hash tells a whole file from a damaged one.
+        """
         entry = {"setting": setting, "record": record, "seconds": seconds, **more}
         entry["sha256"] = _digest(entry)
         self.write(f"{experiment}/{RECORDS}/{key}.json", json.dumps(entry, allow_nan=False).encode())

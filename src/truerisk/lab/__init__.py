@@ -1,27 +1,66 @@
 """The lab: classic experiments on memorization and generalization, their claims checked."""
 
 from truerisk.lab.catalogue import load, names
-from truerisk.lab.experiment import SCALES, Claim, Experiment, Outcome, Verdict
+from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper, Source
+from truerisk.lab.effect import Above
+from truerisk.lab.experiment import SEEDS, Experiment, product, unsettled
 from truerisk.lab.figure import Axis, Figure, Rule, Table
 from truerisk.lab.result import Failure, Result
-from truerisk.lab.rows import IncompleteError, Rows
+from truerisk.lab.rows import DivergedError, IncompleteError, Rows
 from truerisk.lab.runner import run
+from truerisk.lab.scales import SCALES
+from truerisk.lab.units import (
+    CORRELATION,
+    NATS,
+    PERCENT,
+    PLAIN,
+    POINTS,
+    STEPS,
+    TIMES,
+    Region,
+    Unit,
+    at_least,
+    at_most,
+    between,
+)
+from truerisk.lab.verdict import Verdict
 
 __all__ = [
+    "CORRELATION",
+    "NATS",
+    "OURS",
+    "PERCENT",
+    "PLAIN",
+    "POINTS",
     "SCALES",
+    "SEEDS",
+    "STEPS",
+    "TIMES",
+    "Above",
     "Axis",
+    "Checked",
     "Claim",
+    "DivergedError",
+    "Exact",
     "Experiment",
     "Failure",
     "Figure",
     "IncompleteError",
-    "Outcome",
+    "Paper",
+    "Region",
     "Result",
     "Rows",
     "Rule",
+    "Source",
     "Table",
+    "Unit",
     "Verdict",
+    "at_least",
+    "at_most",
+    "between",
     "load",
     "names",
+    "product",
     "run",
+    "unsettled",
 ]

@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import sys
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -14,29 +15,38 @@ from typing import Any, NamedTuple
 
 from truerisk.engine import hash_code
 from truerisk.errors import TrueriskError
+from truerisk.lab.commitment import SOURCE
 from truerisk.lab.experiment import Experiment
 
 
 class Entry(NamedTuple):
     """An experiment as ``truerisk lab list`` shows it: its module loads torch, this does not. A test compares them."""
 
-    module: str
     title: str
-    runs: int  # at the scale "quick"
-    claims: int
+    chapter: str
+    sizes: Mapping[str, tuple[int, int]]  # scale -> runs, claims that it can settle
+
+    @property
+    def scales(self) -> list[str]:
+        return list(self.sizes)
 
 
-ENTRIES = {
-    "random-labels": Entry("random_labels", "Networks fit random labels", 68, 9),
-    "regularizers": Entry("regularizers", "Do explicit regularizers explain generalization?", 63, 9),
-    "rademacher": Entry(
-        "rademacher", "Rademacher complexity and VC dimension: how many labels can be fitted?", 116, 10
-    ),
-    "memorizer": Entry("memorizer", "A network that memorizes by construction", 312, 7),
-    "kernel-interpolation": Entry("kernel_interpolation", "Kernel interpolation", 155, 17),
-    "closer-look": Entry("closer_look", "A closer look at memorization", 211, 15),
-    "rescaling-bounds": Entry("rescaling_bounds", "What rescaling gives to PAC-Bayes bounds", 70, 12),
-    "predictiveness": Entry("predictiveness", "Which measures predict generalization?", 32, 6),
+ENTRIES: dict[str, Entry] = {
+    "random-labels": Entry("Networks fit random labels", "fitting noise", {}),
+    "regularizers": Entry("Do explicit regularizers explain generalization?", "fitting noise", {}),
+    "convex-regularization": Entry("Convex models need a regularizer, deep networks do not", "fitting noise", {}),
+    "rademacher": Entry("Rademacher complexity: how well do networks follow random signs?", "capacity", {}),
+    "shattering": Entry("VC dimension: which points can be labeled in every way?", "capacity", {}),
+    "memorizer": Entry("A network that memorizes by construction", "capacity", {}),
+    "kernel-interpolation": Entry("Kernel interpolation", "interpolation", {}),
+    "minimum-norm": Entry("The smallest norm, and what SGD finds", "interpolation", {}),
+    "easy-examples": Entry("Do networks learn easy examples first?", "a closer look at memorization", {}),
+    "loss-sensitivity": Entry("Do few examples matter, or all of them?", "a closer look at memorization", {}),
+    "capacity": Entry("What noise costs in capacity and time", "a closer look at memorization", {}),
+    "critical-samples": Entry("How near to a decision boundary do the data lie?", "a closer look at memorization", {}),
+    "memory-regularizers": Entry("Which regularizer takes the memory away?", "a closer look at memorization", {}),
+    "rescaling-bounds": Entry("What rescaling gives to PAC-Bayes bounds", "bounds and measures", {}),
+    "predictiveness": Entry("Which measures predict generalization?", "bounds and measures", {}),
 }
 VARIABLE = "EXPERIMENT"
 
@@ -50,7 +60,7 @@ def load(name: str) -> Experiment:
     """The experiment of this name, or the one in a Python file of your own (``my_experiment.py``)."""
     refuse_unknown(name)
     if name in ENTRIES:
-        found = getattr(import_module(f"truerisk.lab.{ENTRIES[name].module}"), VARIABLE)
+        found = getattr(import_module(f"truerisk.lab.experiments.{name.replace('-', '_')}"), VARIABLE)
     else:
         found = _from_file(Path(name))
     if not isinstance(found, Experiment):
@@ -93,7 +103,8 @@ def _from_file(path: Path) -> Experiment:
     name = getattr(experiment.task, "__qualname__", "")
     if not name.isidentifier():
         raise TrueriskError(f"{path}: the task must be a function at the top of the file; define it there with def.")
-    return replace(experiment, task=FileTask(path.stem, source, hash_code(source, name)))
+    task = FileTask(path.stem, source, hash_code(source, name))
+    return replace(experiment, task=task, committed=path.with_suffix(".committed.json"))
 
 
 @cache
@@ -101,6 +112,7 @@ def _executed(name: str, source: str) -> Experiment:
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     module = types.ModuleType(f"truerisk_lab_file_{name}_{digest}")
     sys.modules[module.__name__] = module  # classes look up the module they were defined in
+    setattr(module, SOURCE, source)
     try:
         exec(compile(source, f"{name}.py", "exec", dont_inherit=True), module.__dict__)
     except Exception as error:

@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from truerisk.lab.interval import interval
+from truerisk.lab.rows import Rows
+from truerisk.lab.units import PLAIN, TIMES
+
 Cell = str | int | float | bool | None
 
 
@@ -74,9 +78,29 @@ def percent(value: float, digits: int = 1) -> str:
     """A fraction as people read it.
 
     >>> percent(0.1234)
-    '12.3 %'
+    '12.3%'
     """
-    return f"{100 * value:.{digits}f} %"
+    return f"{100 * value:.{digits}f}%"
+
+
+def averaged(rows: Rows, value: str, *by: str, log: bool = False) -> list[dict[str, Any]]:
+    """For each combination of the fields ``by``: the mean of a field over seeds, with ``low`` and ``high``.
+
+    The ends are those of the interval that judges claims (`lab.interval`); one seed has no interval, so its ends are
+    the value itself. Runs that are missing, and values that are None, leave gaps. ``log``: means of logarithms.
+
+    >>> averaged(Rows([{"p": 0, "seed": s, "error": 0.25} for s in (1, 2)]), "error", "p")
+    [{'p': 0, 'error': 0.25, 'low': 0.25, 'high': 0.25}]
+    """
+    found = []
+    for at, some in Rows(rows).groups(*by):
+        values = [float(row[value]) for row in some if row.get(value) is not None]
+        if not values:
+            continue
+        each = interval(values, TIMES if log else PLAIN)
+        mean, low, high = (each.mean, each.low, each.high) if each else (values[0],) * 3
+        found.append({**dict(zip(by, at, strict=True)), value: mean, "low": low, "high": high})
+    return found
 
 
 def points(rows: Sequence[Mapping[str, Any]], *fields: str) -> list[dict[str, Cell]]:

@@ -16,12 +16,17 @@ class IncompleteError(TrueriskError):
     """A question about runs that are not there: no verdict is given from the rest."""
 
 
+class DivergedError(IncompleteError):
+    """A question about runs that diverged: their errors and steps mean nothing."""
+
+
 class Rows:
     """Finished runs, one flat mapping each (setting and record together), and the settings that are missing.
 
     A number asked of rows that lack a planned run raises `IncompleteError`: a claim about all runs must not be
-    found true because those that would refute it failed. So does one asked of a run that diverged (a record may say
-    so in a field ``diverged``): its steps and errors mean nothing.
+    found true because those that would refute it failed. One asked of a run that diverged (a record may say so in a
+    field ``diverged``) raises `DivergedError`; an effect about divergence asks `diverged`. ``fields`` are the names
+    that settings have; without them every name counts as one.
 
     >>> rows = Rows([{"p": 0, "error": 0.1}, {"p": 1, "error": 0.9}, {"p": 1, "error": 0.8}])
     >>> rows.where(p=1).max("error")
@@ -36,9 +41,11 @@ class Rows:
     truerisk.lab.rows.IncompleteError: 1 of 2 runs is missing (p=1)
     """
 
-    def __init__(self, rows: Iterable[Row], missing: Iterable[Row] = ()) -> None:
+    def __init__(self, rows: Iterable[Row], missing: Iterable[Row] = (), fields: Iterable[str] | None = None) -> None:
         self.present = [dict(row) for row in rows]
         self.missing = [dict(setting) for setting in missing]
+        every = (name for row in [*self.present, *self.missing] for name in row)
+        self.fields = frozenset(every if fields is None else fields)
 
     def __len__(self) -> int:
         return len(self.present)
@@ -52,6 +59,7 @@ class Rows:
         return Rows(
             (row for row in self.present if all(k in row and _fits(row[k], v) for k, v in fields.items())),
             (gone for gone in self.missing if all(_fits(gone[k], v) for k, v in fields.items() if k in gone)),
+            self.fields,
         )
 
     def groups(self, *names: str) -> Iterator[tuple[tuple[Any, ...], Rows]]:
@@ -59,7 +67,8 @@ class Rows:
         present, missing = ([(_key(row, names), row) for row in rows] for rows in (self.present, self.missing))
         found = {key: tuple(row[name] for name in names) for key, row in [*present, *missing] if key}
         for key, values in found.items():
-            yield values, Rows((row for k, row in present if k == key), (row for k, row in missing if k == key))
+            here, gone = ([row for k, row in rows if k == key] for rows in (present, missing))
+            yield values, Rows(here, gone, self.fields)
 
     def values(self, name: str) -> list[Any]:
         """The different values of a field, in order of first appearance; for figures, so gaps are allowed."""
@@ -71,8 +80,21 @@ class Rows:
         return self.present
 
     def column(self, name: str) -> list[Any]:
-        """A field of every row."""
-        return [row[name] for row in self.complete(name)]
+        """A field of every row; a name that no row has is refused."""
+        rows = self.complete(name)
+        lacking = next((row for row in rows if name not in row), None)
+        if lacking is not None:
+            raise TrueriskError(f"no field {name!r} in a run; its fields are {', '.join(lacking)}.")
+        return [row[name] for row in rows]
+
+    def seeds(self) -> list[Any]:
+        """The seeds of all planned runs, in order."""
+        return sorted({row["seed"] for row in [*self.present, *self.missing] if "seed" in row})
+
+    def diverged(self) -> bool:
+        """Whether some run diverged; for effects that are about just that."""
+        self.present_all("divergence")
+        return any(row.get("diverged") for row in self.present)
 
     def one(self, name: str) -> Any:
         """A field of the only row."""
@@ -94,6 +116,14 @@ class Rows:
         return max(self.column(name))
 
     def _complete(self, name: str) -> None:
+        self.present_all(name)
+        wild = [row for row in self.present if row.get("diverged")]
+        if wild:
+            first = ", ".join(f"{k}={v}" for k, v in wild[0].items() if isinstance(v, str | int | float))
+            raise DivergedError(f"{len(wild)} of {len(self.present)} runs diverged ({first})")
+
+    def present_all(self, name: str) -> None:
+        """Refuse rows of which a planned run is missing; ``name`` says in the error what was asked for."""
         total = len(self.present) + len(self.missing)
         if self.missing:
             first = ", ".join(f"{k}={v}" for k, v in self.missing[0].items())
@@ -101,15 +131,13 @@ class Rows:
             raise IncompleteError(f"{len(self.missing)} of {total} runs {are} missing ({first})")
         if not self.present:
             raise IncompleteError(f"no run of this scale says anything about {name}")
-        wild = [row for row in self.present if row.get("diverged")]
-        if wild:
-            first = ", ".join(f"{k}={v}" for k, v in wild[0].items() if isinstance(v, str | int | float))
-            raise IncompleteError(f"{len(wild)} of {total} runs diverged ({first})")
 
 
 def _fits(value: Any, wanted: Any) -> bool:
     """Equal, or among several; a value may itself be a list, such as the widths of layers."""
-    return bool(value == wanted) or (isinstance(wanted, list | tuple | set) and any(value == one for one in wanted))
+    return bool(value == wanted) or (
+        isinstance(wanted, list | tuple | set | frozenset) and any(value == one for one in wanted)
+    )
 
 
 def _key(row: Row, names: tuple[str, ...]) -> str:

@@ -9,10 +9,11 @@ from importlib.metadata import version
 
 from truerisk._version import __version__
 from truerisk.data import catalogue as data_catalogue
-from truerisk.engine import Engine, Grid, Store, pending, run_grid
+from truerisk.engine import Done, Engine, Grid, Store, pending, run_grid
 from truerisk.errors import TrueriskError
 from truerisk.lab.catalogue import load
 from truerisk.lab.experiment import Experiment, Setting
+from truerisk.lab.own_data import on_own_data
 from truerisk.lab.result import Failure, Result
 from truerisk.lab.rows import Rows
 
@@ -23,30 +24,38 @@ def run(
     engine: str | Engine = "local",
     out: str | os.PathLike[str] | Store = "runs",
     workers: int | None = None,
+    data: str | None = None,
 ) -> Result:
     """Run what is missing of an experiment, and judge its claims on everything that is there.
 
     ``engine`` is ``local`` (as many processes as cores, or ``workers``), ``inline`` or the address of a Dask scheduler
     (``tcp://host:port``). ``out`` is a folder or any fsspec path: finished runs are found there and not run again.
+    ``data`` is a data set of your own (a name or a path), for experiments that take one.
     """
     experiment = load(name) if isinstance(name, str) else name
+    label = ""
+    if data is not None:
+        experiment, label = on_own_data(experiment, scale, data)
     settings = experiment.settings(scale)
     store = out if isinstance(out, Store) else Store(out)
-    grid = Grid(experiment.name, experiment.task, settings, experiment.version, experiment.cost)
-    command = _command(name if isinstance(name, str) else experiment.name, scale, store.out)
+    grid = Grid(experiment.name, experiment.task, settings, experiment.version, experiment.cost, experiment.same)
+    command = _command(name if isinstance(name, str) else experiment.name, scale, store.out, data)
     if isinstance(engine, Engine):
-        return _run(experiment, scale, grid, engine, store, command)
+        return _run(experiment, scale, grid, engine, store, command, label)
     with Engine(engine, workers) as opened:
-        return _run(experiment, scale, grid, opened, store, command)
+        return _run(experiment, scale, grid, opened, store, command, label)
 
 
-def _run(experiment: Experiment, scale: str, grid: Grid, engine: Engine, store: Store, command: str) -> Result:
+def _run(
+    experiment: Experiment, scale: str, grid: Grid, engine: Engine, store: Store, command: str, label: str
+) -> Result:
     if "://" not in engine.spec:  # the workers of a cluster have their own folders
         _check_data(grid, store)
     report = run_grid(grid, store, engine)
     rows = Rows(
         ({**done.setting, **done.record} for done in report.done),
         missing=(failed.setting for failed in report.failed),
+        fields={name for setting in grid.settings for name in setting},
     )
     reused = sum(done.reused for done in report.done)
     return Result(
@@ -60,7 +69,15 @@ def _run(experiment: Experiment, scale: str, grid: Grid, engine: Engine, store: 
         seconds=sum(done.seconds for done in report.done),
         command=command,
         software=_software(),
+        first_run=_first(report.done),
+        data=label,
     )
+
+
+def _first(done: list[Done]) -> str:
+    """When the earliest run ended; nothing where a run's date is not known."""
+    times = [each.at for each in done]
+    return min(times) if times and all(times) else ""
 
 
 def _check_data(grid: Grid, store: Store) -> None:
@@ -77,8 +94,8 @@ def _needs(setting: Setting) -> set[str]:
     return {setting["data"], f"{setting['data']}:test"} if "data" in setting else set()
 
 
-def _command(name: str, scale: str, out: str) -> str:
-    parts = ["truerisk", "lab", "run", name, "--scale", scale, "--out", out]
+def _command(name: str, scale: str, out: str, data: str | None) -> str:
+    parts = ["truerisk", "lab", "run", name, "--scale", scale, "--out", out, *(["--data", data] if data else [])]
     return " ".join(shlex.quote(part) for part in parts)
 
 

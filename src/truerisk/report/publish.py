@@ -7,6 +7,7 @@ from typing import Any
 
 from truerisk.engine import Store
 from truerisk.lab import Result, names
+from truerisk.lab.tally import WORDS
 from truerisk.report.lab import render_index, render_lab
 
 INDEX = "index.html"
@@ -17,7 +18,7 @@ def publish(result: Result, store: Store) -> str:
 
     The page links to the index, which `publish_index` writes.
     """
-    stem = f"{result.experiment.name}/{result.scale}"
+    stem = result.stem
     index = "../" * stem.count("/") + INDEX
     where = store.write(f"{stem}.html", render_lab(result, index).encode())
     store.write(f"{stem}.json", json.dumps(result.summary(), indent=1).encode())
@@ -51,13 +52,22 @@ def summaries(store: Store) -> list[dict[str, Any]]:
 def is_summary(value: Any) -> bool:
     """Whether this is what `Result.summary` makes: other files may lie in the same folders."""
     words = ("name", "title", "about", "scale")
-    counts = ("runs", "missing", "seen", "not_seen", "not_checked")
-    parts = ("statement", "source", "verdict", "plain")
+    counts = ("runs", "missing")
+    parts = ("says", "source", "verdict", "sentence")
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in words)
         and all(isinstance(value.get(name), int) for name in counts)
         and isinstance(value.get("seconds"), int | float)
+        and is_tally(value.get("tally"))
         and isinstance(value.get("claims"), list)
         and all(isinstance(c, dict) and all(isinstance(c.get(p), str) for p in parts) for c in value["claims"])
+    )
+
+
+def is_tally(value: Any) -> bool:
+    """Whether this is what `tally` makes."""
+    return isinstance(value, dict) and all(
+        isinstance(words, dict) and all(isinstance(words.get(word), int) for word in WORDS)
+        for words in value.values()
     )

@@ -1,8 +1,8 @@
 """Four KLs that belong together, and the bounds that follow from each: original, tuned, rescaled, both.
 
-Rescaling is free (rule 6 of docs/design.rst). A scale of the prior that was chosen after a look at the data is not:
-it comes from a grid that is fixed beforehand, and each of its values gets its share of delta (Langford and Caruana
-2001).
+Rescaling uses no delta (rule 6 of docs/design.rst). A prior scale that was chosen by the data does: it comes from a
+grid that is fixed beforehand, and each of its values gets its share of delta (Langford and Caruana 2001). This code is
+frozen: see the package.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from truerisk.pacbayes import Gaussian, tighten, tuned_scale
 from truerisk.symmetry import Symmetry
 
 COLUMNS = ("original", "tuned", "rescaled", "both")
-TUNED = ("tuned", "both")  # these pay for the choice of a scale
+TUNED = ("tuned", "both")  # delta is split over the scales
 STEPS = range(-20, 21)  # the prior's standard deviations times 2^(step/2): a factor of 1000 to either side
 FINE = 0.01  # of a step, for the best scale of all: the KL is flat there
 Record = dict[str, float | int]
@@ -44,10 +44,12 @@ def lowest(values: Callable[[int], float], start: int) -> int:
 
 
 def kl_columns(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry) -> Record:
-    """The KLs in nats: four columns with scales from the grid, and for any scale at all (``..._any_scale``, unpaid).
+    """The KLs in nats: four columns with scales from the grid, and for any scale at all (``..._any_scale``).
 
-    With a prior around 0 the KL is convex in all log-scales and the logarithm of the prior's scale together, so its
-    minimum over log-scales is convex in that logarithm: a walk downhill ends at the best step, and the best scale of
+    The best of all scales is not covered by delta; it shows how much the grid loses.
+
+    With a prior around 0 the KL is convex in all log factors and the logarithm of the prior's scale together, so its
+    minimum over log factors is convex in that logarithm: a walk downhill ends at the best step, and the best scale of
     all is less than a step away from it.
     """
 

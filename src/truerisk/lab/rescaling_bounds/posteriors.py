@@ -4,15 +4,16 @@ trained ones.
 Known: prior N(0, sigma_p^2), posterior N(w, sigma_q^2), the same two numbers for all weights, w trained. Not known: how
 w was trained, sigma_p and sigma_q on MNIST, and the convolutional network. What follows from the published bounds
 *before* rescaling: they grow with the number of weights N as r + sqrt(c N / (2 n)) with a single c of about 3.3 = ln 44
-- 1/2, so sigma_p / sigma_q was about 44 in every row, the prior was far wider than the weights, and r was a few
+- 1/2, so sigma_p / sigma_q was about 44 in every row, the prior scale was far above the weights, and r was a few
 percent. Two guesses follow this:
 
-* ``widest``: sigma_q is the largest of a grid at which the Gibbs error on training examples is at most 5 %, and
-  sigma_p = 44 sigma_q. The prior depends on that choice, so the whole grid is paid for.
+* ``widest``: sigma_q is the largest of a grid at which the Gibbs error on training examples is at most 5%, and
+  sigma_p = 44 sigma_q. The prior depends on that choice, so delta is split over the whole grid.
 * ``standard``: sigma_p = 1 and sigma_q = 1/44 everywhere.
 
 The first rule does not use the published bounds after rescaling. The second is a round number, chosen knowing that for
-one network (512) those bounds point to a sigma_q of about 0.02: its distances after rescaling are no blind test.
+one network (512) those bounds point to a sigma_q of about 0.02: its distances after rescaling are not a blind test.
+This code is frozen: see the package.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The two figures of Rouchouse et al. 2025 in numbers, read off the plots (+- 0.02).
+"""The two figures of Rouchouse et al. 2025 in numbers, read off the plots (within 0.02).
 
-McAllester's form, not cut at 1. MNIST with n = 60,000: bounds by the widths of hidden layers. CIFAR-10 with
-n = 50,000: bounds by the standard deviations of prior and posterior.
+McAllester's form, not cut at 1. MNIST with n = 60,000: bounds by the widths of hidden layers; test accuracies of the
+networks from 95.81% to 98.13%. CIFAR-10 with n = 50,000: bounds of a convolutional network of 86% test accuracy, by the
+standard deviations of prior and posterior.
 """
 
 from __future__ import annotations
-
-SOURCE = "Rouchouse, Gonon, Gribonval, Guedj 2025 (arXiv 2509.26149)"
 
 # widths of hidden layers: (bound before, bound after rescaling, ratio of the two KLs)
 ARCHITECTURES: dict[str, tuple[float, float, float]] = {
@@ -29,6 +28,7 @@ NOISE: dict[tuple[float, float], tuple[float, float]] = {
     (0.145, 0.0474): (5.10, 2.78),
     (0.0843, 0.0459): (3.69, 2.79),
     (0.0725, 0.0262): (4.53, 3.38),
+    (0.0497, 0.0481): (2.90, 2.87),  # found on 2026-11-16, after the runs of the paper's sizes: they lack this pair
 }
 
 

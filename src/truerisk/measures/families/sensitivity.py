@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from truerisk.measures.critical_samples import search
 from truerisk.measures.perturbation import CHUNK, part
 from truerisk.measures.registry import NotDefined, measure
 from truerisk.measures.subject import Subject
@@ -18,7 +19,6 @@ from truerisk.measures.subject import Subject
 HALF = 0.5  # of the sample
 RADIUS = 0.1  # half the side of the box that is searched, in standard deviations of the inputs
 LASS = 10  # steps of that search
-STEP, JITTER = 0.25 / 0.3, 0.2 / 0.3  # alpha and beta of the paper, in units of the radius
 FIFTH = 0.2  # of the sample
 SETTINGS = "half of the sample (at least 50 examples)"
 ARPIT = "Arpit et al. 2017"
@@ -125,26 +125,5 @@ def critical_sample_ratio(subject: Subject) -> float:
     X, _ = part(subject, FIFTH)
     size = RADIUS * float(subject.sample[0].double().std())
     generator = subject.generator("critical samples")
-    return float(torch.cat([critical(subject.function, x, size, generator) for x in X.split(CHUNK)]).double().mean())
-
-
-def critical(module: torch.nn.Module, X: Tensor, size: float, generator: torch.Generator) -> Tensor:
-    """Of each example, whether Langevin adversarial sample search finds another class in its box.
-
-    A step climbs the cross-entropy of the class predicted at the start by the sign of its gradient, adds Gaussian
-    noise, and goes back into the box. Examples that are done are left alone.
-    """
-    with torch.no_grad():
-        classes = module(X).argmax(1)
-    at, left = X.clone(), torch.arange(len(X))
-    for _ in range(LASS):
-        x = at[left].requires_grad_()
-        (slope,) = torch.autograd.grad(F.cross_entropy(module(x), classes[left], reduction="sum"), x)
-        noise = torch.randn(X.shape, generator=generator, dtype=X.dtype)[left]  # the same for an example in any case
-        with torch.no_grad():
-            step = size * (STEP * slope.sign() + JITTER * noise)
-            at[left] = X[left] + (x + step - X[left]).clamp(-size, size)
-            left = left[module(at[left]).argmax(1) == classes[left]]
-        if len(left) == 0:
-            break
-    return torch.isin(torch.arange(len(X)), left, invert=True)
+    found = [search(subject.function, x, size, LASS, generator)[1] for x in X.split(CHUNK)]
+    return float(torch.cat(found).double().mean())

@@ -8,11 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from truerisk.atomic import write_atomically
+from truerisk.lab.tally import added, headline
 from truerisk.report.certificate import templates
 from truerisk.report.lab.page import PALETTE
-from truerisk.report.lab.words import duration, first_sentence, headline, runs
-
-COUNTS = ("seen", "not_seen", "not_checked")
+from truerisk.report.lab.words import duration, first_sentence, runs
 
 Summary = Mapping[str, Any]  # as made by Result.summary(), and "page": a relative link
 
@@ -26,31 +25,32 @@ def write_index(summaries: Sequence[Summary], path: str | Path) -> Path:
 
 def render_index(summaries: Sequence[Summary]) -> str:
     """The page as HTML. All text is escaped."""
-    counts = {name: sum(summary[name] for summary in summaries) for name in COUNTS}
+    found = added(summary["tally"] for summary in summaries)
     page: str = (
         templates()
         .get_template("lab_index.html.j2")
         .render(
-            headline=headline(counts),
-            counts=counts,
+            headline=headline(found),
+            tally=found,
             palette=PALETTE,
             cards=[_card(summary) for summary in summaries],
-            unseen=_claims(summaries, "not seen again"),
-            unchecked=_claims(summaries, "not checked"),
+            failed=_claims(summaries, "not reproduced"),
+            undecided=_claims(summaries, "no verdict"),
         )
     )
     return page
 
 
 def _card(summary: Summary) -> dict[str, Any]:
+    own = f" on {summary['data']}" if summary.get("data") else ""
     gone = f", {summary['missing']:,} missing" if summary["missing"] else ""
     return {
         "title": summary["title"],
         "page": _link(summary),
         "about": first_sentence(summary["about"]),
-        "counts": {name: summary[name] for name in COUNTS},
-        "words": headline(summary),
-        "size": f"{summary['scale']} scale: {runs(summary['runs'])}{gone}, {duration(summary['seconds'])} of computing",
+        "tally": summary["tally"],
+        "words": headline(summary["tally"]),
+        "size": f"{summary['scale']} scale{own}: {runs(summary['runs'])}{gone}, {duration(summary['seconds'])} of computing",
     }
 
 

@@ -12,21 +12,27 @@ from urllib.parse import quote
 
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
-from truerisk.lab.experiment import SCALES
+from truerisk.lab.claim import Claim
+from truerisk.lab.effect import Above
 from truerisk.lab.figure import Exhibit, Figure
 from truerisk.lab.result import Result
+from truerisk.lab.scales import SCALES
+from truerisk.lab.tally import headline
+from truerisk.lab.verdict import Verdict
 from truerisk.report.certificate import templates
 from truerisk.report.extra import extra
 from truerisk.report.lab.figures import WIDTHS, lab_spec, safe_name, static_svg
 from truerisk.report.lab.palette import ON_DARK, ON_LIGHT
+from truerisk.report.lab.picture import picture
 from truerisk.report.lab.rows import SERIES, Drawable, drawable
-from truerisk.report.lab.words import facts, headline, missing, one_line, table
+from truerisk.report.lab.words import facts, missing, one_line, table
 
 STATIC = (820, 350)  # pixels: drawn for readers without JavaScript, on a screen and on a phone
 SIGNS = {
-    "seen again": {"sign": "\u2713", "css": "seen"},
-    "not seen again": {"sign": "\u2717", "css": "unseen"},
-    "not checked": {"sign": "\u2013", "css": "unchecked"},
+    "reproduced": {"sign": "\u2713", "css": "yes"},
+    "exact": {"sign": "=", "css": "yes"},
+    "not reproduced": {"sign": "\u2717", "css": "no"},
+    "no verdict": {"sign": "\u2013", "css": "open"},
 }
 PALETTE = tuple(zip(ON_LIGHT, ON_DARK, strict=True))
 
@@ -51,9 +57,9 @@ def render_lab(result: Result, index: str = "") -> str:
         result=result,
         index=quote(index),
         experiment=result.experiment,
-        counts=(counts := result.summary()),
-        headline=headline(counts),
-        unseen=[verdict for verdict in result.verdicts if verdict.word == "not seen again"],
+        tally=(found := result.summary()["tally"]),
+        headline=headline(found),
+        claims=[_claim(result, verdict) for verdict in result.verdicts],
         missing=" ".join(filter(None, [missing(result), trouble])),
         scale=SCALES[result.scale],
         signs=SIGNS,
@@ -65,6 +71,29 @@ def render_lab(result: Result, index: str = "") -> str:
         vega=vega() if live else "",
     )
     return page
+
+
+def _claim(result: Result, verdict: Verdict) -> dict[str, Any]:
+    """A claim as the template needs it: its picture, and a row for each of its cells."""
+    claim, cells = verdict.claim, []
+    if isinstance(claim, Claim):
+        number = claim.wants.unit.number
+        for cell in verdict.cells:
+            found = cell.interval
+            values = [number(v.value if isinstance(v, Above) else v) for v in cell.values.values()]
+            ends = (number(found.mean), number(found.low), number(found.high)) if found else ("", "", "")
+            cells.append((cell.name or "all runs", *ends, ", ".join(values)))
+    committed = verdict.commitment.words(result.first_run) if verdict.commitment else ""
+    restated = verdict.commitment.restated if verdict.commitment else ()
+    return {
+        "claim": claim,
+        "verdict": verdict,
+        "picture": picture(verdict),
+        "cells": cells,
+        "suffix": claim.wants.unit.suffix.strip() if isinstance(claim, Claim) else "",
+        "committed": committed[:1].upper() + committed[1:],
+        "restated": restated,
+    }
 
 
 def _drawn(result: Result) -> tuple[Sequence[Exhibit], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from truerisk.lab.experiment import Setting
@@ -15,26 +15,6 @@ from truerisk.report.lab.rows import words
 MANY = 12  # different values of a setting; more are not listed
 NUMBER = re.compile(r"[-+\u2212\u2264\u2265<>~\u2248]?\s?\d.*|\u2013|")  # a cell that looks right at the right edge
 NO_END = re.compile(r"(\bal|\be\.g|\bi\.e|\bvs|\b[A-Z])\.$")  # full stops that end no sentence
-
-
-def headline(counts: Mapping[str, int]) -> str:
-    """How many published effects were seen again, and what became of the others.
-
-    >>> headline({"seen": 7, "not_seen": 2, "not_checked": 0})
-    '7 of 9 published effects were seen again, 2 were not.'
-    >>> headline({"seen": 0, "not_seen": 1, "not_checked": 1})
-    '0 of 2 published effects were seen again, 1 was not, 1 was not checked.'
-    """
-    seen, unseen, unchecked = counts["seen"], counts["not_seen"], counts["not_checked"]
-    total = seen + unseen + unchecked
-    if total < 2:
-        fate = "seen again" if seen else "not seen again" if unseen else "not checked"
-        return f"The one published effect looked for was {fate}." if total else "No published effect was looked for."
-    sentence = f"{seen} of {total} published effects were seen again"
-    for count, what in ((unseen, "not"), (unchecked, "not checked")):
-        if count:
-            sentence += f", {count} {'was' if count == 1 else 'were'} {what}"
-    return sentence + "."
 
 
 def first_sentence(text: str) -> str:
@@ -79,7 +59,7 @@ def missing(result: Result) -> str:
         return ""
     failed = f", {len(result.failures)} of them because they failed (see below)" if result.failures else ""
     are = "is" if gone == 1 else "are"
-    return f"{gone} of {runs(gone + len(result.rows))} {are} missing{failed}. Claims that need them were not checked."
+    return f"{gone} of {runs(gone + len(result.rows))} {are} missing{failed}. Claims that need them have no verdict."
 
 
 def one_line(setting: Setting) -> str:

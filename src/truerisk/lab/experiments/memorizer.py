@@ -1,0 +1,299 @@
+"""Experiment `memorizer`: does a network with 2n + d weights fit any labels, and does fitting mean learning?
+
+Zhang et al. 2017, Section 4: Theorem 1, whose proof is a recipe. The network is built, not trained (`nets.memorizer`),
+for true labels, random labels, and random real numbers, in double and single precision, with one or many hidden layers.
+Seeds determine the sample, its labels, the candidate directions, and the moves of inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from truerisk.data import Data, random_labels
+from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper
+from truerisk.lab.experiment import Experiment, Record, Setting, product
+from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, averaged, percent
+from truerisk.lab.rows import Rows
+from truerisk.lab.samples import samples
+from truerisk.lab.units import PERCENT, TIMES, at_least, at_most
+from truerisk.measures.moves import kept, nearest
+from truerisk.nets.memorizer import memorize, memorize_deep, outputs
+from truerisk.seeds import derive
+from truerisk.words import at_most as rounded_up
+
+TITLE = "Understanding deep learning requires rethinking generalization"
+ZHANG = Paper("Zhang, Bengio, Hardt, Recht, Vinyals", 2017, TITLE, "ICLR", arxiv="1611.03530")
+CLASSES, DIMENSION = 10, 50  # the dimension is that of Gaussian points
+TOLERANCE = 1e-6  # of an exact fit, for rounding in double precision
+LENGTHS = tuple(float(10.0**power) for power in np.arange(-6, 0.76, 0.25))  # of moves; see `measures.moves`
+
+# ---- the task ------------------------------------------------------------------------------------------------------
+
+
+def task(setting: Setting) -> Record:
+    """Build the network for one sample; measure its size, its errors, and how soon moved inputs break it."""
+    train, test = _sample(setting)
+    X, y, seed = train.X, _targets(setting, train), setting["seed"]
+    deep, how = setting["layers"] > 1, (derive(seed, "directions"), setting["directions"])
+    net: Any = memorize_deep(X, y, setting["layers"], *how) if deep else memorize(X, y, *how, setting["kinks"])
+    net = net.float() if setting["precision"] == "float32" else net  # built in float64, then rounded
+    found = outputs(net, X)
+    record: Record = {
+        "inputs": int(np.prod(train.input_shape)),
+        "weights": sum(int(p.count_nonzero()) if deep else p.numel() for p in net.parameters()),
+        "width": max(p.shape[0] for p in net.parameters() if p.ndim == 2) if deep else len(net.w),
+        "max_error": float(np.abs(found - y).max()),
+    }
+    if setting["labels"] == "real numbers":
+        return record
+    record["train_error"] = float(np.mean(_classes(found) != y))
+    learners = {"": lambda at: _classes(outputs(net, at)), "neighbor_": lambda at: y[nearest(at, X)]}
+    for prefix, predict in learners.items():
+        record[f"{prefix}test_error"] = float(np.mean(predict(test.X) != test.y))
+        record[f"{prefix}kept"] = kept(predict, X, y, LENGTHS, derive(seed, "moves"))
+    return record
+
+
+def _classes(values: np.ndarray) -> np.ndarray:
+    """The classes whose numbers are nearest to the outputs."""
+    return np.clip(np.round(values), 0, CLASSES - 1)
+
+
+def _sample(setting: Setting) -> tuple[Data, Data]:
+    """Training and test examples; Gaussian points are labeled by the largest of ten random linear functions."""
+    n, n_test = setting["n"], setting["n_test"]
+    if setting["data"] != "gaussian":
+        return samples(setting["data"], n, n_test, setting["seed"])
+    generator = np.random.default_rng(derive(setting["seed"], "gaussian points"))
+    functions = generator.standard_normal((DIMENSION, CLASSES))
+    X = generator.standard_normal((n_test + n, DIMENSION)).astype(np.float32)
+    points = Data("gaussian", X, (X @ functions).argmax(1), CLASSES)
+    return points.take(np.arange(n_test, n_test + n)), points.take(np.arange(n_test))
+
+
+def _targets(setting: Setting, train: Data) -> np.ndarray:
+    if setting["labels"] == "real numbers":
+        return np.random.default_rng(derive(setting["seed"], "targets")).standard_normal(len(train))
+    given = random_labels(train, derive(setting["seed"], "labels")) if setting["labels"] == "random" else train
+    return given.y.astype(np.float64)
+
+
+# ---- the grids -----------------------------------------------------------------------------------------------------
+
+LABELS = ("true", "random", "real numbers")
+N = 1000  # points of the samples that claims with chance in them read; at smoke scale the largest sample
+
+
+def _grid(sizes: dict[str, list[int]], n_test: int, depths: Sequence[int], seeds: Sequence[int]) -> list[Setting]:
+    """All sizes with all labels; the rest only where claims or figures read it. Figures need one seed."""
+    common = {"n_test": n_test, "layers": 1, "kinks": "points", "precision": "float64", "directions": 64}
+    grid: list[Setting] = []
+    for name, n in ((name, n) for name, each in sizes.items() for n in each):
+        claimed = n == min(N, max(sizes[name]))
+        how = common | {"part": "claims" if claimed else "figures", "data": name, "n": n}
+        some, labels = (seeds, LABELS) if claimed else (seeds[:1], ("random",))
+        grid += product(how, labels=LABELS, seed=some)
+        grid += product(how | {"precision": "float32"}, labels=labels, seed=some)
+        grid += product(how | {"kinks": "middle", "labels": "random"}, seed=seeds[:1])
+        if claimed and name == next(iter(sizes)):
+            grid += product(how | {"part": "depth", "labels": "random"}, layers=depths, seed=seeds)
+    return grid
+
+
+def smoke() -> list[Setting]:
+    return _grid({"digits": [30, 200], "gaussian": [30, 200]}, 100, (2, 10), [20])
+
+
+def quick() -> list[Setting]:
+    sizes = {"digits": [30, 100, 300, N], "mnist1d": [30, 100, 300, N], "gaussian": [30, 100, 300, N, 3000, 10_000]}
+    return _grid(sizes, 797, (2, 3, 5, 10, 30, 100), range(25, 30))
+
+
+def medium() -> list[Setting]:
+    return _grid({"mnist": [N, 10_000], "cifar-10": [N, 10_000]}, 10_000, (3, 10, 100), range(25, 28))
+
+
+def paper() -> list[Setting]:
+    return _grid({"cifar-10": [N, 50_000], "mnist": [N, 60_000]}, 10_000, (3, 10, 100), range(25, 28))  # whole sets
+
+
+# ---- effects and checks --------------------------------------------------------------------------------------------
+
+
+def fits(rows: Rows) -> Checked:
+    some = rows.where(n=[n for (n,), _ in rows.groups("n") if n <= N])  # rounding grows with n
+    worst = some.max("max_error")
+    return Checked(worst < TOLERANCE, f"an error of at most {rounded_up(worst, 2)} in {len(some):,} networks")
+
+
+def counts(rows: Rows) -> Checked:
+    excess = [row["weights"] - 2 * row["n"] - row["inputs"] for row in rows.complete()]
+    return Checked(not any(excess), f"2n + d weights in {excess.count(0):,} of {len(excess):,} networks")
+
+
+def accuracy(rows: Rows) -> Checked:
+    worst = rows.max("train_error")
+    return Checked(worst == 0, f"{percent(1 - worst, 2)} training accuracy at worst, in {len(rows):,} networks")
+
+
+def depth(rows: Rows) -> Checked:
+    deep, worst, k = rows.complete(), rows.max("max_error"), rows.max("layers")
+    narrow = all(row["width"] <= row["n"] / (row["layers"] - 1) + 4 for row in deep)
+    light = all(row["weights"] <= 4 * row["n"] + row["inputs"] + 5 * row["layers"] for row in deep)
+    widest = max(row["width"] for row in deep if row["layers"] == k)
+    said = f"an error of at most {rounded_up(worst, 2)}; {widest} units wide with {k} layers"
+    return Checked(worst < TOLERANCE and narrow and light, said)
+
+
+def field(runs: Rows, name: str, unit: float = 1.0) -> float:
+    return float(runs.one(name) / unit)
+
+
+FLAT = {"layers": 1, "kinks": "points", "precision": "float64"}
+TRUE = {**FLAT, "part": "claims", "data": "digits", "labels": "true"}
+ON_DIGITS: dict[str, Any] = {"where": TRUE, "scales": ("quick",), "counted_on": "n_test"}
+CLAIMS = (
+    Exact(
+        "fits-any-labels",
+        "A two-layer ReLU network with 2n + d weights represents any function on n points in d dimensions.",
+        fits,
+        ZHANG.theorem("Theorem 1"),
+        "an error below 1e-6 in float64, with kinks on the points, for every sample of up to 1,000 points",
+        "exact",
+        where=FLAT,
+        note="The tolerance is for rounding: a trial with 1,000 points had an error of 1.2e-7.",
+    ),
+    Exact(
+        "weights",
+        "The two-layer network has 2n + d weights.",
+        counts,
+        ZHANG.theorem("Theorem 1"),
+        "exactly 2n + d in every two-layer network",
+        "2n + d",
+        where={"layers": 1},
+    ),
+    Exact(
+        "training-accuracy",
+        "The two-layer network reproduces all labels of its sample, true or random.",
+        accuracy,
+        ZHANG.theorem("Theorem 1"),
+        "100% training accuracy in float64 at every size",
+        "100%",
+        where={**FLAT, "labels": ("true", "random")},
+    ),
+    Exact(
+        "depth",
+        "For every depth k, width O(n/k) and O(n + d) weights are enough to fit any labels.",
+        depth,
+        ZHANG.theorem("Corollary 1"),
+        "an error below 1e-6, at most n/(k - 1) + 4 units per layer, and at most 4n + d + 5k weights",
+        "width O(n/k), O(n + d) weights",
+        where={"part": "depth"},
+    ),
+    Claim(
+        "rounding",
+        "In single precision the error is at least 1,000 times the 1e-6 that the fit in double precision tolerates.",
+        partial(field, name="max_error", unit=TOLERANCE),
+        at_least(1000, TIMES),
+        OURS,
+        "the theorem is about real numbers",
+        every=("data", "labels"),
+        where={"part": "claims", "precision": "float32"},
+        scales=("quick", "medium"),
+        pilot="A trial on 1,000 digits had weights of 4e5 and gaps of 7e-6, too much for the digits of float32.",
+    ),
+    Claim(
+        "no-learning",
+        "Built for true labels, the network is close to useless on other examples.",
+        partial(field, name="test_error"),
+        at_least(70, PERCENT),
+        OURS,
+        "the theorem is about the sample only; chance is 90%",
+        **ON_DIGITS,
+    ),
+    Claim(
+        "neighbor-learns",
+        "The nearest neighbor, which fits all training labels too, classifies other examples well.",
+        partial(field, name="neighbor_test_error"),
+        at_most(5, PERCENT),
+        OURS,
+        "no number",
+        note="A condition of no-learning until 2026-11-18.",
+        **ON_DIGITS,
+    ),
+)
+
+# ---- figures -------------------------------------------------------------------------------------------------------
+
+WHO: dict[str, Any] = {"series": "who", "series_title": "classifier", "facet": "case"}
+SIZE = Axis("n", "number of points", log=True)
+
+
+def figures(rows: Rows) -> Sequence[Exhibit]:
+    return [_generalization(rows), _fragility(rows), _errors(rows)]
+
+
+def _both(cases: Iterable[Setting], name: str, by: str) -> list[dict[str, Cell]]:
+    """Means of a field for the constructed network and for the nearest neighbor."""
+    rows, learners = Rows(cases), {"memorizer": name, "nearest neighbor": f"neighbor_{name}"}
+    means = ((who, own, row) for who, own in learners.items() for row in averaged(rows, own, "case", by))
+    return [{"who": who, "case": row["case"], by: row[by], name: row[own]} for who, own, row in means]
+
+
+def _generalization(rows: Rows) -> Figure:
+    some = rows.where(**FLAT, labels=LABELS[:2])
+    marks = _both(({**row, "case": f"{row['data']}, {row['labels']} labels"} for row in some), "test_error", "n")
+    caption = (
+        "Test error against the number of points, for the constructed network and for the nearest neighbor; means over "
+        "seeds. Both fit all training labels. Where labels are true, check which of the two has learned something."
+    )
+    title, y = "Is fitting the same as learning?", Axis("test_error", "test error", percent=True, zero=True)
+    return Figure("test-errors", title, caption, marks, SIZE, y, rules=[Rule(0.9, "chance")], **WHO)
+
+
+def _fragility(rows: Rows) -> Figure:
+    random = rows.where(**FLAT, labels="random")
+    largest = {row["data"]: row["n"] for row in sorted(random, key=lambda row: row["n"])}
+    cases = (
+        {**row, "case": f"{row['data']}, n = {row['n']:,}", "length": length, "kept": own, "neighbor_kept": other}
+        for row in random
+        if row["n"] == largest[row["data"]]
+        for length, own, other in zip(LENGTHS, row["kept"], row["neighbor_kept"], strict=True)
+    )
+    caption = (
+        "Share of training points with random labels that are still classified correctly after a move in a random "
+        "direction; means over seeds. The unit of length is the median distance to the nearest other point."
+    )
+    x, y = Axis("length", "length of the move", log=True), Axis("kept", "still correct", percent=True, zero=True)
+    return Figure("fragility", "How far can an input be moved?", caption, _both(cases, "kept", "length"), x, y, **WHO)
+
+
+def _errors(rows: Rows) -> Figure:
+    some = [row for row in rows.where(layers=1, labels="random") if row["max_error"] > 0]
+    cases = Rows({**row, "how": f"{row['precision']}, kinks: {row['kinks']}"} for row in some)
+    caption = (
+        "Largest difference between outputs and random labels (0 to 9) on the network's own sample; geometric means "
+        "over seeds. In exact arithmetic all would be zero. Above the line labels come out wrong."
+    )
+    marks, y = averaged(cases, "max_error", "data", "n", "how", log=True), Axis("max_error", "largest error", log=True)
+    rule, how = Rule(0.5, "labels change"), WHO | {"series": "how", "series_title": "arithmetic", "facet": "data"}
+    return Figure("errors", "How exactly are random labels fitted?", caption, marks, SIZE, y, rules=[rule], **how)
+
+
+EXPERIMENT = Experiment(
+    name="memorizer",
+    title="A network that memorizes by construction",
+    about="Two layers and 2n + d weights are enough to fit any labels of n examples in d dimensions, and the proof is "
+    "a recipe: project all points on one direction and draw a broken line through the labels. Here the recipe is "
+    "carried out. The network and the nearest neighbor both fit all labels; test errors show whether they learn.",
+    papers=(ZHANG,),
+    grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
+    task=task,
+    claims=CLAIMS,
+    figures=figures,
+    cost=lambda setting: 1.0 + setting["n"] / 300,
+)

@@ -1,0 +1,70 @@
+"""The spread of misclassification rates against binomial draws, and the effects that compare spreads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from truerisk.lab import Rows
+from truerisk.lab.experiments.easy_examples import CLAIMS, grid, spread, spread_of, spread_ratio
+from truerisk.lab.verdict import judge
+
+CLAIM = {claim.name: claim for claim in CLAIMS}
+
+
+def _rows(real, inputs, labels, slow_inputs=1.1):
+    """Spreads by kind of data at the raised rate, with the given one of random inputs at the published rate."""
+    rows = []
+    for seed in range(20, 25):
+        own = 1 + 0.01 * (seed - 22)
+        kinds = [(0.05, "real", real), (0.05, "randX", inputs), (0.05, "randY", labels), (0.01, "randX", slow_inputs)]
+        rows += [{"lr": lr, "noise": noise, "seed": seed, "spread": value * own} for lr, noise, value in kinds]
+    return Rows(rows)
+
+
+def test_a_binomial_has_spread_one():
+    rates = np.random.default_rng(1).binomial(100, 0.3, size=5000) / 100
+    # the variance of 5000 draws has a relative deviation of sqrt(2/5000) = 0.02; 4 sigma, false alarms under 1e-4
+    assert spread(rates, 100) == pytest.approx(1, abs=0.08)
+
+
+def test_the_spread_of_a_mixture_is_known():
+    """Rates drawn from p_i with variance v: Var = E p(1-p)/k + v, so spread = (m(1-m) - v + k v)/(m(1-m))."""
+    generator = np.random.default_rng(2)
+    rates = generator.binomial(50, generator.choice([0.2, 0.6], size=20000)) / 50
+    assert spread(rates, 50) == pytest.approx((0.4 * 0.6 - 0.04 + 50 * 0.04) / (0.4 * 0.6), rel=0.05)
+
+
+def test_rates_that_are_all_zero_spread_like_a_binomial():
+    assert spread(np.zeros(10), 5) == 1.0
+
+
+def test_effects_use_the_highest_rate_of_their_runs():
+    runs = _rows(40.0, 10.0, 20.0).where(seed=22)
+    assert spread_of(runs, "real") == 40
+    assert spread_of(runs, "randX") == 10
+    assert spread_of(runs.where(lr=0.01), "randX") == 1.1
+    assert spread_ratio(runs, "randY", "randX") == 2
+    assert spread_ratio(runs, "real", "randY") == 2
+
+
+def test_verdicts():
+    paper = _rows(40.0, 10.0, 20.0)
+    assert {name: judge(claim, paper, "quick").word for name, claim in CLAIM.items()} == dict.fromkeys(
+        CLAIM, "reproduced"
+    )
+    flat = _rows(3.0, 1.5, 1.5, slow_inputs=4.0)
+    words = {name: judge(claim, flat, "quick").word for name, claim in CLAIM.items()}
+    assert words.pop("real-above-labels") == "reproduced"
+    assert set(words.values()) == {"not reproduced"}
+
+
+def test_random_inputs_are_judged_at_the_published_rate():
+    found = judge(CLAIM["easy-random-inputs"], _rows(40.0, 10.0, 20.0), "quick")
+    assert found.decisive.interval.mean == pytest.approx(1.1, rel=1e-3)
+
+
+def test_only_random_inputs_have_all_seeds_at_the_published_rate_of_the_quick_grid():
+    slow = [(run["noise"], run["seed"]) for run in grid("quick") if run["lr"] == 0.01]
+    assert slow == [("real", 20), *(("randX", seed) for seed in range(20, 25)), ("randY", 20)]
+    assert {run["lr"] for run in grid("medium") + grid("paper")} == {0.01}

@@ -1,0 +1,106 @@
+"""Adversarial batches, where a curve reaches a memory, and the comparison of regularizers there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from truerisk.lab import Rows
+from truerisk.lab.experiments.memory_regularizers import (
+    CLAIMS,
+    advantage,
+    adversarial,
+    change_of_accuracy,
+    curve_of,
+    grid,
+    kept,
+    memory_at,
+)
+from truerisk.lab.networks import build
+from truerisk.lab.verdict import judge
+
+CLAIM = {claim.name: claim for claim in CLAIMS}
+GOOD = {"dropout": (0.3, 0.96), "input noise": (0.1, 0.9), "dropout and adversarial": (0.2, 0.97)}
+BAD = {"dropout": (0.6, 0.9), "input noise": (0.1, 0.98), "dropout and adversarial": (0.2, 0.8)}
+
+
+def _rows(points, plain=1.0):
+    """(memory, accuracy) of each regularizer at strength 0.85; ``plain`` memory and accuracy 0.96 without one."""
+    rows = []
+    for name, (memory, accuracy) in {"none": (plain, 0.96), **points}.items():
+        for noise, trained in (("randY", memory), ("real", 1.0)):
+            rows += [
+                {"regularizer": name, "strength": 0.85 if name in points else 0.0, "noise": noise, "seed": seed,
+                 "n": 500, "n_test": 1000, "train_accuracy": trained, "best_accuracy": accuracy}
+                for seed in range(20, 25)
+            ]  # fmt: skip
+    return Rows(rows)
+
+
+def test_adversarial_batches_move_the_given_share_within_the_box():
+    torch.manual_seed(0)
+    module = build("mlp", (1, 4, 4), 3, [8], seed=1, after_relu=nn.Dropout(0.5)).train()
+    X = torch.randn(2000, 1, 4, 4)
+    changed = adversarial(module, 0.3, 0.1, 2)(X)
+    assert module.training
+    assert all(p.grad is None for p in module.parameters())
+    assert (changed - X).abs().max() <= 0.1 + 1e-6
+    moved = (changed != X).flatten(1).any(1).double().mean().item()
+    assert abs(moved - 0.3) < 0.05  # binomial deviation 0.01: 5 sigma
+
+
+def test_kept_is_where_a_straight_line_meets_the_memory():
+    assert kept([(1.0, 0.9), (0.6, 0.8), (0.4, 0.6)], 0.5) == pytest.approx(0.7)
+    assert kept([(1.0, 0.9), (0.5, 0.8), (0.4, 0.6)], 0.5) == pytest.approx(0.8)
+    assert kept([(1.0, 0.9), (0.4, 0.8), (1.0, 0.7), (0.1, 0.2)], 0.4) == pytest.approx(0.8)  # the first one
+    assert kept([(0.5, 0.9), (0.4, 0.8)], 0.6) == 0.9  # without any regularizer
+    with pytest.raises(ValueError, match="no strength"):
+        kept([(1.0, 0.9), (0.8, 0.8)], 0.5)
+
+
+def test_a_curve_runs_from_none_to_the_greatest_strength():
+    rows = [
+        {"regularizer": name, "strength": strength, "noise": noise, "train_accuracy": memory, "best_accuracy": accuracy}
+        for name, strength, memory, accuracy in (
+            ("dropout", 0.9, 0.2, 0.8), ("none", 0.0, 1.0, 0.95), ("dropout", 0.5, 0.7, 0.9), ("input noise", 1, 0, 0),
+        )
+        for noise in ("real", "randY")
+    ]  # fmt: skip
+    assert curve_of(Rows(rows), "dropout") == [(1.0, 0.95), (0.7, 0.9), (0.2, 0.8)]
+
+
+def test_advantages_at_half_the_memory():
+    runs = _rows(GOOD).where(seed=20)
+    dropout = 0.96
+    noise = 0.96 - 0.06 * 0.5 / 0.9  # a straight line from (1, 0.96) to (0.1, 0.9)
+    both = 0.96 + 0.01 * 0.5 / 0.8
+    assert advantage(runs, "dropout", ("dropout and adversarial",)) == pytest.approx({"input noise": dropout - noise})
+    found = advantage(runs, "dropout and adversarial")
+    assert found == pytest.approx({"dropout": both - dropout, "input noise": both - noise})
+
+
+def test_a_rival_that_never_halves_the_memory_is_compared_at_its_lowest():
+    runs = _rows({"dropout": (0.2, 0.88), "input noise": (0.8, 0.95)}).where(seed=20)
+    assert advantage(runs, "dropout") == pytest.approx({"input noise": (0.96 - 0.08 * 0.2 / 0.8) - 0.95})
+
+
+def test_the_chosen_dropout_against_none():
+    runs = _rows(GOOD).where(seed=20, regularizer=["none", "dropout"])
+    assert memory_at(runs, 0.0) == 1.0
+    assert memory_at(runs, 0.85) == 0.3
+    assert change_of_accuracy(runs) == pytest.approx(0.0)
+
+
+def test_verdicts():
+    assert {judge(claim, _rows(GOOD), "quick").word for claim in CLAIMS} == {"reproduced"}
+    bad = {claim.name: judge(claim, _rows(BAD, plain=0.8), "quick").word for claim in CLAIMS}
+    assert bad == dict.fromkeys(CLAIM, "not reproduced")
+
+
+def test_the_chosen_dropout_is_in_every_grid_and_unregularized_networks_are_trained_once():
+    for scale in ("smoke", "quick", "medium", "paper"):
+        runs = [run for run in grid(scale) if run["seed"] == 20]
+        chosen = [run["noise"] for run in runs if (run["regularizer"], run["strength"]) == ("dropout", 0.85)]
+        plain = [run["noise"] for run in runs if run["strength"] == 0]
+        assert chosen == plain == ["real", "randY"]
