@@ -164,8 +164,8 @@ RISK = Unit("risk", digits=4, low=0.0, high=1.0)
 SETS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}
 KINDS = {"data-free": "no data set aside", "split": "80% of the data for training"}
 CHOSEN = (
-    "The smallest of several certificates, each of which holds at delta 0.05 alone. To certify the smallest, delta would "
-    "have to be split over all of them. Until 2026-11-18 one method was chosen for all seeds."
+    "The smallest of several certificates, each of which holds at delta 0.05 alone. To certify the smallest, delta "
+    "would have to be split over all of them. Until 2026-11-18 one method was chosen for all seeds."
 )
 
 
@@ -189,7 +189,7 @@ EXPERIMENT = Experiment(
     title="The tightest certificates",
     about=(
         "Certificates of every method on MNIST, Fashion-MNIST, and CIFAR-10, next to what a plain hold-out set gives. "
-        "The thresholds lie below published certificates; these were found in other settings, so nothing is reproduced."
+        "Published certificates come from other settings, so the thresholds, which lie below them, are ours."
     ),
     papers=(PEREZ_ORTIZ, LOTFI),
     grids={"smoke": smoke, "medium": medium, "paper": paper},
@@ -207,7 +207,7 @@ EXPERIMENT = Experiment(
         Figure(
             name="certificates",
             title="Certificates and test errors",
-            caption="Each point is one certificate: the bound against the error of its predictor on the official test set.",
+            caption="Each point is one certificate: the bound against its predictor's error on the official test set.",
             rows=[
                 {"bound": e["risk_bound"], "test": e["test_error"], "method": e["method"], "data": row["data"]}
                 for row in rows

@@ -10,7 +10,7 @@ from pathlib import Path
 from truerisk.atomic import write_atomically
 from truerisk.engine import Grid, Store, stored
 from truerisk.lab.catalogue import load
-from truerisk.lab.predictiveness.claims import predictions
+from truerisk.lab.experiments.predictiveness import predictions
 from truerisk.lab.rows import Rows
 from truerisk.measures import MEASURES
 from truerisk.measures.prediction import rank

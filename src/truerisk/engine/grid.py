@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from truerisk import progress
-from truerisk.engine.call import Answer, Task, call
+from truerisk.engine.call import THREADS, Answer, Task, call
 from truerisk.engine.executors import Engine
 from truerisk.engine.forecast import Forecast, order
 from truerisk.engine.key import key
@@ -159,12 +159,16 @@ class _Run:
                 advance(step, note=f"{len(self.done)} of {len(self.settings)} runs{trouble}", left=left)
 
     def _hand_over(self, waiting: deque[str], running: dict[Future[Answer], str]) -> None:
-        """Give the engine its fill. A task whose process died runs alone: if it dies again, it is to blame."""
+        """Give the engine its fill; a task with several threads counts as so many.
+
+        A task whose process died runs alone: if it dies again, it is to blame.
+        """
         if any(self.deaths[name] for name in running.values()):
             return  # it is alone until it is done, however often this is called
         while waiting and len(running) < self.engine.width:
             alone = self.deaths[waiting[0]] > 0
-            if alone and running:
+            threads = sum(int(self.settings[name].get(THREADS, 1)) for name in [waiting[0], *running.values()])
+            if running and (alone or threads > self.engine.width):
                 return
             name = waiting[0]
             try:

@@ -14,13 +14,6 @@ from truerisk.nets.kernels import RIDGES, Kernel, distance_kernels, fit, one_hot
 from truerisk.nets.patches import patch_kernel
 from truerisk.seeds import derive
 
-ZHANG = Paper(
-    "Zhang, Bengio, Hardt, Recht, Vinyals",
-    2017,
-    "Understanding deep learning requires rethinking generalization",
-    "ICLR",
-    arxiv="1611.03530",
-)
 COATES = Paper("Coates, Ng", 2012, "Learning feature representations with k-means", "Tricks of the Trade")
 KERNELS = {"gaussian": "Gaussian", "laplacian": "Laplacian", "patches": "patches"}
 DATA = {"digits": "digits", "mnist1d": "MNIST-1D", "mnist": "MNIST", "cifar-10": "CIFAR-10"}

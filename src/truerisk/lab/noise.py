@@ -12,17 +12,9 @@ import numpy as np
 
 from truerisk.data import Data, centre_crop, corrupt_labels, gaussian_pixels, shuffle, whiten_images
 from truerisk.errors import TrueriskError
-from truerisk.lab.claim import Paper
 from truerisk.lab.samples import samples
 from truerisk.seeds import derive
 
-ARPIT = Paper(
-    "Arpit, Jastrzebski, Ballas, Krueger, Bengio, Kanwal, Maharaj, Fischer, Courville, Bengio, Lacoste-Julien",
-    2017,
-    "A closer look at memorization in deep networks",
-    "ICML",
-    arxiv="1706.05394",
-)
 REAL, RAND_X, RAND_Y = "real", "randX", "randY"
 NAMES = {REAL: "real data", RAND_X: "random inputs", RAND_Y: "random labels"}  # for readers, in the order of figures
 CROP = {"cifar-10": 28}  # the published networks crop CIFAR-10 by two pixels on each side

@@ -26,6 +26,7 @@ from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, averaged
 from truerisk.lab.own_data import fit_sizes
+from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.sgd import decaying_sgd
@@ -35,8 +36,6 @@ from truerisk.nets.random_features import LeastSquares, random_features, softmax
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training.loop import DivergedError, run
 
-TITLE = "Understanding deep learning requires rethinking generalization"
-ZHANG = Paper("Zhang, Bengio, Hardt, Recht, Vinyals", 2017, TITLE, "ICLR", arxiv="1611.03530")
 PEAK = "Reconciling modern machine-learning practice and the classical bias-variance trade-off"
 BELKIN = Paper("Belkin, Hsu, Ma, Mandal", 2019, PEAK, "PNAS 116(32)", arxiv="1812.11118")
 NAMES = {
@@ -282,7 +281,7 @@ def figures(rows: Rows) -> Sequence[Exhibit]:
 
 EXPERIMENT = Experiment(
     name="convex-regularization",
-    title="Convex models need a regularizer, deep networks do not",
+    title="Do convex models need a regularizer where networks do not?",
     about=(
         "Zhang et al. contrast deep networks, which generalize without a regularizer, with convex models, which need "
         "one. Here both learn the same digits: random features with a linear readout, minimized exactly or by SGD, and "

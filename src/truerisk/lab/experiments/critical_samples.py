@@ -20,7 +20,8 @@ from truerisk.lab.effect import Above
 from truerisk.lab.experiment import Experiment, Record, Setting
 from truerisk.lab.figure import Axis, Exhibit, Figure, percent
 from truerisk.lab.networks import build, halving_sgd
-from truerisk.lab.noise import ARPIT, NAMES, RAND_X, RAND_Y, REAL, noisy_samples, treat
+from truerisk.lab.noise import NAMES, RAND_X, RAND_Y, REAL, noisy_samples, treat
+from truerisk.lab.papers import ARPIT
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.units import PERCENT, POINTS, TIMES, at_least, at_most
 from truerisk.measures.critical_samples import critical_ratio

@@ -21,7 +21,8 @@ from scipy.stats import binom
 from truerisk.lab.claim import OURS, Claim
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Exhibit, Figure
-from truerisk.lab.noise import ARPIT, NAMES, RAND_X, RAND_Y, REAL, noisy_samples
+from truerisk.lab.noise import NAMES, RAND_X, RAND_Y, REAL, noisy_samples
+from truerisk.lab.papers import ARPIT
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import TIMES, at_least, at_most
 from truerisk.seeds import derive

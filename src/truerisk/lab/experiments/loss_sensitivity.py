@@ -19,7 +19,8 @@ import torch
 from truerisk.lab.claim import Claim
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, averaged
-from truerisk.lab.noise import ARPIT, NAMES, RAND_X, RAND_Y, REAL, noisy_samples
+from truerisk.lab.noise import NAMES, RAND_X, RAND_Y, REAL, noisy_samples
+from truerisk.lab.papers import ARPIT
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PLAIN, TIMES, at_least
 from truerisk.seeds import derive

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from truerisk.data import Data, random_labels
-from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper
+from truerisk.lab.claim import OURS, Checked, Claim, Exact
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, averaged, percent
+from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.units import PERCENT, TIMES, at_least, at_most
@@ -25,8 +26,6 @@ from truerisk.nets.memorizer import memorize, memorize_deep, outputs
 from truerisk.seeds import derive
 from truerisk.words import at_most as rounded_up
 
-TITLE = "Understanding deep learning requires rethinking generalization"
-ZHANG = Paper("Zhang, Bengio, Hardt, Recht, Vinyals", 2017, TITLE, "ICLR", arxiv="1611.03530")
 CLASSES, DIMENSION = 10, 50  # the dimension is that of Gaussian points
 TOLERANCE = 1e-6  # of an exact fit, for rounding in double precision
 LENGTHS = tuple(float(10.0**power) for power in np.arange(-6, 0.76, 0.25))  # of moves; see `measures.moves`

@@ -20,7 +20,8 @@ from truerisk.lab.claim import OURS, Claim
 from truerisk.lab.experiment import Experiment, Record, Setting
 from truerisk.lab.figure import Axis, Exhibit, Figure, averaged
 from truerisk.lab.networks import GaussianNoise, build, halving_sgd
-from truerisk.lab.noise import ARPIT, RAND_Y, REAL, noisy_samples
+from truerisk.lab.noise import RAND_Y, REAL, noisy_samples
+from truerisk.lab.papers import ARPIT
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PERCENT, POINTS, at_least, at_most
 from truerisk.measures.critical_samples import search

@@ -20,7 +20,8 @@ from truerisk.data import corrupt_labels
 from truerisk.lab.claim import OURS, Checked, Claim, Exact
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Exhibit, Figure, Table, percent
-from truerisk.lab.kernel_solve import COATES, KERNELS, ZHANG, operations, panel, solve
+from truerisk.lab.kernel_solve import COATES, KERNELS, operations, panel, solve
+from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.units import PERCENT, POINTS, TIMES, at_least, at_most

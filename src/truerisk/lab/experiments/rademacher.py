@@ -19,6 +19,7 @@ from truerisk.data import Data, centre_crop, whiten_images
 from truerisk.lab.claim import OURS, Claim, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table, averaged
+from truerisk.lab.papers import MOHRI, ZHANG
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.sgd import decaying_sgd
@@ -29,10 +30,7 @@ from truerisk.seeds import derive, seeded_globals
 from truerisk.training import learn
 from truerisk.words import lower
 
-TITLE = "Understanding deep learning requires rethinking generalization"
-ZHANG = Paper("Zhang, Bengio, Hardt, Recht, Vinyals", 2017, TITLE, "ICLR", arxiv="1611.03530")
 BARTLETT = Paper("Bartlett, Mendelson", 2002, "Rademacher and Gaussian complexities", "JMLR 3")
-MOHRI = Paper("Mohri, Rostamizadeh, Talwalkar", 2018, "Foundations of Machine Learning", "2nd edition, MIT Press")
 DELTA = 0.05  # failure probability of the bound
 
 # ---- the task ------------------------------------------------------------------------------------------------------

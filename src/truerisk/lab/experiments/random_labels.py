@@ -18,11 +18,12 @@ from scipy.stats import spearmanr
 from truerisk.data import Data
 from truerisk.data.randomization import LABELS, PIXELS, label_treatment, randomize
 from truerisk.data.scaling import is_images, normalize, shrink_images
-from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper
+from truerisk.lab.claim import OURS, Checked, Claim, Exact
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table, averaged, percent
 from truerisk.lab.own_data import fit_sizes
+from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import IncompleteError, Row, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.scales import SCALES
@@ -32,8 +33,6 @@ from truerisk.nets import classic
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import learn
 
-TITLE = "Understanding deep learning requires rethinking generalization"
-ZHANG = Paper("Zhang, Bengio, Hardt, Recht, Vinyals", 2017, TITLE, "ICLR", arxiv="1611.03530")
 # Title, parameters; training and test accuracy on true, then on random labels, without crops and weight decay (Table 1)
 PUBLISHED = {
     "mlp-1x512": ("MLP 1x512", 1_209_866, (1.0, 0.5051), (0.9934, 0.1061)),
@@ -215,8 +214,8 @@ CLAIMS = (
     Claim("slower-with-corruption", "The more labels are corrupted, the longer fitting takes.",
           rank_of_steps, at_least(0.8, CORRELATION), ZHANG.at("Figure 1b"),
           "a smooth rise with the level of corruption; no number", every=EVERY, where=CURVES, pilot=PILOT,
-          counted_on=10, note="Rank correlation, which falls by a tenth where neighboring levels change places. Until 2026-11-18 it applied to "
-          "means over seeds, and also to networks with three levels, which have too few ranks."),
+          counted_on=10, note="Rank correlation, which falls by a tenth where neighbors change places. Before 2026-11-18"
+          " it was taken of means over seeds, and also for networks with three levels, which have too few ranks."),
     Claim("random-slower", "Random labels take longer to fit than true labels.",
           slowdown, at_least(1, TIMES), ZHANG.at("Figure 1b"), SLOWER, (1.55, 3.6), every=EVERY, where=ENDS,
           note="Until 2026-11-18 a part of slower-with-corruption."),

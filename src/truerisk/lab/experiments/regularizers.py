@@ -15,9 +15,10 @@ from typing import Any
 from torch import nn
 
 from truerisk.data import random_labels
-from truerisk.lab.claim import OURS, Claim, Paper
+from truerisk.lab.claim import OURS, Claim
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, averaged
+from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Row, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.sgd import decaying_sgd
@@ -27,8 +28,6 @@ from truerisk.seeds import derive, seeded_globals
 from truerisk.training import learn
 from truerisk.training.augment import View
 
-TITLE = "Understanding deep learning requires rethinking generalization"
-ZHANG = Paper("Zhang, Bengio, Hardt, Recht, Vinyals", 2017, TITLE, "ICLR", arxiv="1611.03530")
 INCEPTION, NO_BN = ["inception", "inception-small"], ["inception-no-bn", "inception-small-no-bn"]
 ALEXNET, MLPS = ["alexnet", "alexnet-small"], ["mlp-3x512", "mlp-1x512"]
 

@@ -16,6 +16,7 @@ import numpy as np
 from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Table, averaged, percent
+from truerisk.lab.papers import MOHRI
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import POINTS, between
 from truerisk.measures import shattering
@@ -25,7 +26,6 @@ from truerisk.seeds import derive
 COVER_TITLE = "Geometrical and statistical properties of systems of linear inequalities"
 COVER = Paper("Cover", 1965, COVER_TITLE, "IEEE Trans. Electronic Computers 14")
 VAPNIK = Paper("Vapnik, Chervonenkis", 1971, "On the uniform convergence of relative frequencies", "TPA 16")
-MOHRI = Paper("Mohri, Rostamizadeh, Talwalkar", 2018, "Foundations of Machine Learning", "2nd edition, MIT Press")
 COUNTS: dict[str, Any] = {"intervals": count_intervals, "rectangles": count_rectangles, "sine": count_sine}
 
 # ---- the task ------------------------------------------------------------------------------------------------------
