@@ -10,8 +10,8 @@ from typing import Any
 from truerisk.atomic import write_atomically
 from truerisk.engine import Grid, Store, stored
 from truerisk.lab.catalogue import load
-from truerisk.lab.rescaling_bounds.columns import COLUMNS
-from truerisk.lab.rescaling_bounds.published import ARCHITECTURES, BEFORE_AFTER, NOISE, noise_name
+from truerisk.lab.rescaling.columns import COLUMNS
+from truerisk.lab.rescaling.published import ARCHITECTURES, BEFORE_AFTER, NOISE, noise_name
 from truerisk.words import bound, nats, seen
 
 HERE = Path(__file__).parent

@@ -60,10 +60,9 @@ def page(record: dict[str, Any]) -> str:
         "",
         sentence(record),
         "",
-        f"All experiments at {record['scale']} scale: digits, MNIST-1D, and drawn points, five seeds for each cell that a",
-        "claim names. Intervals are 95% intervals over seeds; where a claim has several cells, the one nearest to the",
-        "threshold (or farthest beyond it) is shown. ``truerisk lab run --all`` repeats everything, :doc:`lab` says what the",
-        "words mean.",
+        f"All experiments at {record['scale']} scale: digits, MNIST-1D, and drawn points, five seeds per cell.",
+        "Intervals are 95% intervals over seeds. Of several cells, the one nearest to the threshold (or farthest",
+        "beyond it) is shown. ``truerisk lab run --all`` repeats everything; :doc:`lab` says what the words mean.",
         "",
     ]
     for entry in record["experiments"]:

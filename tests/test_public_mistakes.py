@@ -22,7 +22,7 @@ import truerisk
 from truerisk import bounds
 from truerisk.data import Data, load
 from truerisk.lab import Rows
-from truerisk.lab.predictiveness.claims import predictions
+from truerisk.lab.experiments.predictiveness import predictions
 from truerisk.measures import BOUNDS, MEASURES, Subject
 from truerisk.measures.perturbation import Movable, noise, radius
 from truerisk.nets import evaluate

@@ -3,9 +3,9 @@
 import json
 import re
 
-from benchmarks.verdicts import FILE, page, sentence
 from test_readme import ROOT, TEXT
 
+from benchmarks.verdicts import FILE, page, sentence
 from truerisk.lab import load, names
 
 RECORD = json.loads(FILE.read_text())

@@ -100,7 +100,8 @@ def test_rare_errors_need_the_floor():
     counts = np.random.default_rng(4).binomial(500, 0.002, (TIMES_TRIED // 4, 3)) / 500
     region = at_most(0.2, PERCENT)  # exactly the truth
     wrong = {
-        step: np.mean([inside(interval(row.tolist(), PERCENT, step), region) for row in counts]) for step in (0, 1 / 500)
+        step: np.mean([inside(interval(row.tolist(), PERCENT, step), region) for row in counts])
+        for step in (0, 1 / 500)
     }
     assert wrong[0] > 0.04
     assert wrong[1 / 500] < LEVEL

@@ -10,8 +10,8 @@ from __future__ import annotations
 import pytest
 
 from truerisk.data import load, random_labels
-from truerisk.lab.predictiveness import train_to_loss
 from truerisk.measures import measure
+from truerisk.measures.to_loss import train_to_loss
 from truerisk.nets import architecture
 from truerisk.training import Plan
 
@@ -36,7 +36,7 @@ def tables():
         build = architecture("mlp:128-128", data.input_shape, data.classes).build
         network, init = build(0), build(0)
         plan = Plan(epochs=400, batch_size=50, optimizer="adam", lr=2e-3, schedule="constant", seed=0)
-        assert train_to_loss(network, data, plan)["fitted"]
+        assert train_to_loss(network, data, plan).fitted
         found[labels] = measure(network, data, init, only=NAMES, rows=200)
     return found
 

@@ -86,7 +86,11 @@ def evil(value):
     if is_dataclass(value):
         names = [field.name for field in fields(value)]
         kept = ("name", "mark", "field", "series", "facet", "low", "high", "word", "scale", "scales", "grids")
-        kept += ("kind", "every", "where", "counted_on", "reason") if isinstance(value, Claim) or names[0] != "where" else ()
+        kept += (
+            ("kind", "every", "where", "counted_on", "reason")
+            if isinstance(value, Claim) or names[0] != "where"
+            else ()
+        )
         changes = {n: evil(getattr(value, n)) for n in names if n not in kept and not callable(getattr(value, n))}
         return replace(value, **changes)
     return value

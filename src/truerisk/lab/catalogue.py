@@ -32,21 +32,81 @@ class Entry(NamedTuple):
 
 
 ENTRIES: dict[str, Entry] = {
-    "random-labels": Entry("Networks fit random labels", "fitting noise", {}),
-    "regularizers": Entry("Do explicit regularizers explain generalization?", "fitting noise", {}),
-    "convex-regularization": Entry("Convex models need a regularizer, deep networks do not", "fitting noise", {}),
-    "rademacher": Entry("Rademacher complexity: how well do networks follow random signs?", "capacity", {}),
-    "shattering": Entry("VC dimension: which points can be labeled in every way?", "capacity", {}),
-    "memorizer": Entry("A network that memorizes by construction", "capacity", {}),
-    "kernel-interpolation": Entry("Kernel interpolation", "interpolation", {}),
-    "minimum-norm": Entry("The smallest norm, and what SGD finds", "interpolation", {}),
-    "easy-examples": Entry("Do networks learn easy examples first?", "a closer look at memorization", {}),
-    "loss-sensitivity": Entry("Do few examples matter, or all of them?", "a closer look at memorization", {}),
-    "capacity": Entry("What noise costs in capacity and time", "a closer look at memorization", {}),
-    "critical-samples": Entry("How near to a decision boundary do the data lie?", "a closer look at memorization", {}),
-    "memory-regularizers": Entry("Which regularizer takes the memory away?", "a closer look at memorization", {}),
-    "rescaling-bounds": Entry("What rescaling gives to PAC-Bayes bounds", "bounds and measures", {}),
-    "predictiveness": Entry("Which measures predict generalization?", "bounds and measures", {}),
+    "random-labels": Entry(
+        "Networks fit random labels",
+        "fitting noise",
+        {"smoke": (28, 10), "quick": (140, 10), "medium": (150, 10), "paper": (93, 10)},
+    ),
+    "regularizers": Entry(
+        "Do explicit regularizers explain generalization?",
+        "fitting noise",
+        {"smoke": (37, 9), "quick": (105, 8), "medium": (81, 9), "paper": (85, 9)},
+    ),
+    "convex-regularization": Entry(
+        "Do convex models need a regularizer where networks do not?",
+        "fitting noise",
+        {"smoke": (32, 6), "quick": (128, 6), "medium": (104, 6), "paper": (104, 6)},
+    ),
+    "rademacher": Entry(
+        "Rademacher complexity: how well do networks follow random signs?",
+        "capacity",
+        {"smoke": (11, 5), "quick": (65, 5), "medium": (39, 5), "paper": (49, 5)},
+    ),
+    "shattering": Entry(
+        "VC dimension: which points can be labeled in every way?",
+        "capacity",
+        {"smoke": (46, 6), "quick": (103, 6), "medium": (93, 6), "paper": (105, 6)},
+    ),
+    "memorizer": Entry(
+        "A network that memorizes by construction",
+        "capacity",
+        {"smoke": (26, 7), "quick": (178, 7), "medium": (57, 5), "paper": (57, 4)},
+    ),
+    "kernel-interpolation": Entry(
+        "Kernel interpolation",
+        "interpolation",
+        {"smoke": (12, 12), "quick": (66, 4), "medium": (31, 6), "paper": (16, 7)},
+    ),
+    "minimum-norm": Entry(
+        "The smallest norm, and what SGD finds",
+        "interpolation",
+        {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
+    ),
+    "easy-examples": Entry(
+        "Do networks learn easy examples first?",
+        "a closer look at memorization",
+        {"smoke": (6, 5), "quick": (22, 5), "medium": (9, 4), "paper": (9, 4)},
+    ),
+    "loss-sensitivity": Entry(
+        "Do few examples matter, or all of them?",
+        "a closer look at memorization",
+        {"smoke": (7, 3), "quick": (31, 3), "medium": (19, 3), "paper": (19, 3)},
+    ),
+    "capacity": Entry(
+        "What noise costs in capacity and time",
+        "a closer look at memorization",
+        {"smoke": (18, 4), "quick": (82, 4), "medium": (53, 4), "paper": (68, 4)},
+    ),
+    "critical-samples": Entry(
+        "How near to a decision boundary do the data lie?",
+        "a closer look at memorization",
+        {"smoke": (5, 5), "quick": (25, 5), "medium": (15, 5), "paper": (15, 5)},
+    ),
+    "memory-regularizers": Entry(
+        "Which regularizer takes the memory away?",
+        "a closer look at memorization",
+        {"smoke": (12, 5), "quick": (290, 5), "medium": (174, 5), "paper": (186, 5)},
+    ),
+    "rescaling-bounds": Entry(
+        "What rescaling gives to PAC-Bayes bounds",
+        "bounds and measures",
+        {"smoke": (11, 12), "quick": (180, 8), "medium": (35, 0), "paper": (105, 12)},
+    ),
+    "predictiveness": Entry(
+        "Which measures predict generalization?",
+        "bounds and measures",
+        {"smoke": (8, 6), "quick": (80, 4), "medium": (243, 6), "paper": (405, 6)},
+    ),
 }
 VARIABLE = "EXPERIMENT"
 

@@ -68,6 +68,5 @@ def is_summary(value: Any) -> bool:
 def is_tally(value: Any) -> bool:
     """Whether this is what `tally` makes."""
     return isinstance(value, dict) and all(
-        isinstance(words, dict) and all(isinstance(words.get(word), int) for word in WORDS)
-        for words in value.values()
+        isinstance(words, dict) and all(isinstance(words.get(word), int) for word in WORDS) for words in value.values()
     )

@@ -214,8 +214,8 @@ CLAIMS = (
     Claim("slower-with-corruption", "The more labels are corrupted, the longer fitting takes.",
           rank_of_steps, at_least(0.8, CORRELATION), ZHANG.at("Figure 1b"),
           "a smooth rise with the level of corruption; no number", every=EVERY, where=CURVES, pilot=PILOT,
-          counted_on=10, note="Rank correlation, which falls by a tenth where neighbors change places. Before 2026-11-18"
-          " it was taken of means over seeds, and also for networks with three levels, which have too few ranks."),
+          counted_on=10, note="Rank correlation; it falls by a tenth where neighbors change places. Before 2026-11-18 "
+          "it was taken of means over seeds, and also for networks with three levels, which have too few ranks."),
     Claim("random-slower", "Random labels take longer to fit than true labels.",
           slowdown, at_least(1, TIMES), ZHANG.at("Figure 1b"), SLOWER, (1.55, 3.6), every=EVERY, where=ENDS,
           note="Until 2026-11-18 a part of slower-with-corruption."),

@@ -7,7 +7,7 @@ compare with a tuned prior scale, and with a trained posterior? Each run has fou
 
 The runs are the paper's ten fully connected networks, with two guesses of its recipe (``widest``, ``standard``) and
 with a trained posterior, and a convolutional network at the paper's pairs of noise levels. The task and the settings of
-the paper's sizes are frozen in `truerisk.lab.rescaling_bounds`: their runs are stored under a hash of that code.
+the paper's sizes are in `truerisk.lab.rescaling`: their runs are stored under a hash of that code.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 from truerisk.lab.claim import OURS, Claim, Paper
 from truerisk.lab.experiment import Experiment, Setting
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table, averaged
-from truerisk.lab.rescaling_bounds import task
-from truerisk.lab.rescaling_bounds.columns import COLUMNS, STEPS
-from truerisk.lab.rescaling_bounds.published import ARCHITECTURES, BEFORE_AFTER, NOISE
-from truerisk.lab.rescaling_bounds.settings import RATIO, RISK_LIMIT, STORED, architectures, cost, noise, published
+from truerisk.lab.rescaling import task
+from truerisk.lab.rescaling.columns import COLUMNS, STEPS
+from truerisk.lab.rescaling.published import ARCHITECTURES, BEFORE_AFTER, NOISE
+from truerisk.lab.rescaling.settings import RATIO, RISK_LIMIT, STORED, architectures, cost, noise, published
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PLAIN, TIMES, at_least, at_most, between
 from truerisk.words import bound, nats
@@ -285,4 +285,5 @@ EXPERIMENT = Experiment(
     claims=CLAIMS,
     figures=figures,
     cost=cost,
+    same=("1-862425d51a6009a9",),  # of the stored runs; since then code has moved, and `samples` takes more names
 )

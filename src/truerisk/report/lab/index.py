@@ -44,13 +44,14 @@ def render_index(summaries: Sequence[Summary]) -> str:
 def _card(summary: Summary) -> dict[str, Any]:
     own = f" on {summary['data']}" if summary.get("data") else ""
     gone = f", {summary['missing']:,} missing" if summary["missing"] else ""
+    done = f"{runs(summary['runs'])}{gone}, {duration(summary['seconds'])} of computing"
     return {
         "title": summary["title"],
         "page": _link(summary),
         "about": first_sentence(summary["about"]),
         "tally": summary["tally"],
         "words": headline(summary["tally"]),
-        "size": f"{summary['scale']} scale{own}: {runs(summary['runs'])}{gone}, {duration(summary['seconds'])} of computing",
+        "size": f"{summary['scale']} scale{own}: {done}",
     }
 
 

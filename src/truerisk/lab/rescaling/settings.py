@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from truerisk.lab.experiment import Setting, product
-from truerisk.lab.rescaling_bounds.published import ARCHITECTURES, NOISE, noise_name
+from truerisk.lab.rescaling.published import ARCHITECTURES, NOISE, noise_name
 
 RATIO = 44.0  # sigma_p / sigma_q, from the published bounds before rescaling
 SIGMAS = [2 ** (-j / 2) for j in range(4, 15)]  # 0.25 to 0.008: the posterior's noise in the guess "widest"

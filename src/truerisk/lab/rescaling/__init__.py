@@ -1,9 +1,8 @@
-"""The frozen half of the experiment `rescaling-bounds`: its task, and the published numbers that it is compared with.
+"""The task of the experiment `rescaling-bounds`, and the published numbers that it is compared with.
 
-105 runs of the paper's sizes (35 for each of three seeds, four hours on one core) are stored in `benchmarks/records`
-under a hash of this code and of the names of its modules. Docstrings, comments, and types may change; anything else in
-`task`, `columns`, `posteriors`, or `truerisk.lab.samples` makes these runs those of another program. A test compares
-the hash. Grids, claims, and figures are in `truerisk.lab.experiments.rescaling_bounds`.
+105 runs of the paper's sizes (35 for each of three seeds, four hours on one core) are stored in ``benchmarks/records``.
+The experiment names the version of the code that made them as one with the same results (``same``); a test runs one of
+them again. Grids, claims, and figures are in `truerisk.lab.experiments.rescaling_bounds`.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import torch
 
 from truerisk.data import Data
 from truerisk.lab.experiment import Record, Setting
-from truerisk.lab.rescaling_bounds.columns import bound_columns, kl_columns
-from truerisk.lab.rescaling_bounds.posteriors import same_noise, trained
+from truerisk.lab.rescaling.columns import bound_columns, kl_columns
+from truerisk.lab.rescaling.posteriors import same_noise, trained
 from truerisk.lab.samples import samples
 from truerisk.nets import count_errors
 from truerisk.pacbayes import Gaussian, GibbsEstimate, gibbs_risk, plan_draws
