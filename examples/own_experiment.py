@@ -10,7 +10,8 @@ Write down what you expect, then run it:
 import torch
 
 from truerisk.data import corrupt_labels
-from truerisk.lab import OURS, POINTS, Axis, Claim, Experiment, Figure, at_least, product
+from truerisk.lab import OURS, POINTS, Axis, Claim, Experiment, Figure, at_least
+from truerisk.lab.experiment import product
 from truerisk.lab.figure import averaged
 from truerisk.lab.samples import samples
 from truerisk.seeds import derive

@@ -30,7 +30,10 @@ def test_list(run):
 def test_run_a_file_and_run_it_again(run, tmp_path):
     code, out, _ = run("lab", "run", EXAMPLE, "--engine", "inline", "--out", "there")
     assert code == 0
-    assert "Our own questions: 1 of 1 reproduced. 25 runs computed, 0 found in the store." in " ".join(out.split())
+    assert (
+        "Not known to be committed before their runs: 1 of 1 reproduced. 25 runs computed, 0 found in the store."
+        in " ".join(out.split())
+    )
     assert "reproduced" in out
     page = (tmp_path / "there" / "neighbours" / "quick.html").read_text()
     assert "Cover, Hart (1967)" in page
@@ -41,7 +44,7 @@ def test_run_a_file_and_run_it_again(run, tmp_path):
     assert (code, err) == (0, "")
     [entry] = json.loads(out)["experiments"]
     assert (entry["computed"], entry["reused"]) == (0, 25)
-    assert entry["tally"] == {"ours": {"reproduced": 1, "not reproduced": 0, "no verdict": 0}}
+    assert entry["tally"] == {"late": {"reproduced": 1, "not reproduced": 0, "no verdict": 0}}
     assert entry["claims"][0]["cells"][0]["low"] > 0
     assert Path(json.loads(out)["index"]).name == "index.html"
 
@@ -119,7 +122,7 @@ def test_commit_then_run(run, tmp_path):
     code, out, _ = run("lab", "run", "mine.py", "--engine", "inline", "--json")
     [entry] = json.loads(out)["experiments"]
     assert entry["claims"][0]["verdict"] == "no verdict"
-    assert "its effect or region is another" in entry["claims"][0]["sentence"]
+    assert "its region, unit, or cells are others" in entry["claims"][0]["sentence"]
     code, _, err = run("lab", "commit", "mine.py")
     assert code == 2
     assert "no new seeds" in err

@@ -27,7 +27,7 @@ def test_a_run_has_the_date_of_its_end(tmp_path):
     before = datetime.now(UTC) - timedelta(seconds=1)  # dates have no fraction
     first = run(tmp_path)
     for done in first:
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", done.at)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", done.at)
         assert before <= datetime.fromisoformat(done.at) <= datetime.now(UTC)
     assert sorted(entry["at"] for entry in entries(tmp_path).values()) == sorted(done.at for done in first)
 
@@ -47,8 +47,8 @@ def test_the_date_is_no_part_of_the_key(tmp_path, monkeypatch):
             return datetime(2031, 2, 3, 4, 5, 6, tzinfo=tz)
 
     run(tmp_path / "now")
-    monkeypatch.setattr("truerisk.engine.grid.datetime", Later)
-    assert {done.at for done in run(tmp_path / "later")} == {"2031-02-03T04:05:06Z"}
+    monkeypatch.setattr("truerisk.engine.clock.datetime", Later)
+    assert {done.at for done in run(tmp_path / "later")} == {"2031-02-03T04:05:06.000Z"}
     assert entries(tmp_path / "now").keys() == entries(tmp_path / "later").keys()
 
 

@@ -104,6 +104,16 @@ def test_no_verdict_where_the_interval_straddles():
     assert "too close to the threshold" in found.sentence
 
 
+def test_a_cell_that_is_outside_is_not_enough_among_many():
+    """One of 20 equal cells at 2% happens in a third of all cases."""
+    good = rows(models=[f"m{i}" for i in range(19)])
+    bad = rows(models=("bad",), errors=(0.1, 0.2), spread=0.045)
+    assert verdict(claim(), bad).word == "not reproduced"
+    found = verdict(claim(), good + bad)
+    assert (found.word, found.decisive.name) == ("no verdict", "bad")
+    assert "not clearly enough for so many cells" in found.sentence
+
+
 def test_equivalence():
     small = rows(errors=(0.10, 0.101), spread=0.002)
     assert verdict(claim(wants=between(-3, 3, POINTS)), small).word == "reproduced"
@@ -140,7 +150,7 @@ def test_a_diverged_run():
     [
         (misspelled, "no field 'eror' in a run; its fields are model, p, seed, n_test, error"),
         (fails, "ZeroDivisionError"),
-        (nothing, "not a number (NaN)"),
+        (nothing, "is nan; check the fields that it divides"),
         (yes, "returned a bool; use float(...)"),
     ],
 )
@@ -229,3 +239,84 @@ def test_the_spread_of_a_share_is_at_least_one_example():
     found = verdict(claim(first_error, at_least(55, PERCENT)), some)
     assert found.word == "no verdict"
     assert verdict(claim(first_error, at_least(55, PERCENT)), rows(spread=0.0)).word == "reproduced"
+
+
+def sometimes_nothing(runs):
+    return {} if runs.present[0]["seed"] in (20, 21) else gap(runs)
+
+
+def sometimes_other(runs):
+    return {"b" if runs.present[0]["seed"] == 20 else "a": gap(runs)}
+
+
+def endless(runs):
+    return math.inf
+
+
+@pytest.mark.parametrize(
+    ("effect", "said"),
+    [(sometimes_nothing, "returned no number"), (sometimes_other, "other rivals in other seeds"), (endless, "is inf")],
+)
+def test_no_seed_is_dropped_by_an_effect(effect, said):
+    found = verdict(claim(effect))
+    assert found.reason == "broken"
+    assert said in found.sentence
+
+
+@pytest.mark.parametrize("field", ["model", "seed"])
+def test_no_run_is_dropped_because_it_lacks_a_field(field):
+    some = rows()
+    del some[3][field]
+    found = verdict(claim(), some)
+    assert found.reason == "broken"
+    assert f"no field '{field}'" in found.sentence
+
+
+def test_seeds_are_integers():
+    """1 and 1.0 would be one seed in a table of seeds."""
+    assert "must be an integer" in verdict(claim(), [{**row, "seed": float(row["seed"])} for row in rows()]).sentence
+
+
+def test_an_exact_claim_is_not_checked_on_survivors():
+    each = Exact("all", "All are there.", all_there, PAPER.theorem("Theorem 1"), "20 runs")
+    some = rows()
+    assert verdict(each, some[1:], missing=some[:1]).reason == "incomplete"
+    assert verdict(each, [{**row, "diverged": True} for row in some]).reason == "diverged"
+    assert verdict(each, []).reason == "incomplete"
+    chosen = Exact("all", "All are there.", all_there, PAPER.theorem("Theorem 1"), "20 runs", where={"error": 0.1})
+    assert "in settings, which have" in verdict(chosen).sentence
+
+
+def says_no(rows):
+    return Checked("no", "a text is true")
+
+
+def test_the_answer_of_an_exact_claim_is_yes_or_no():
+    assert verdict(Exact("all", "All are there.", says_no, OURS, "yes")).reason == "broken"
+
+
+def one(runs):
+    return 1.0
+
+
+def test_a_tie_in_all_seeds_shows_no_difference():
+    """Random labels took exactly as long as true ones: that is not longer."""
+    found = verdict(claim(one, at_least(1, TIMES), counted_on=None))
+    assert (found.word, found.reason) == ("no verdict", "straddles")
+
+
+@pytest.mark.parametrize(
+    "wants",
+    [
+        at_most(120, PERCENT), at_least(0, PERCENT), at_least(-100, POINTS), at_least(150, PERCENT), at_least(0, TIMES),
+        between(-300, 300, POINTS),
+    ],
+)  # fmt: skip
+def test_a_region_that_nothing_can_miss_or_meet(wants):
+    with pytest.raises(TrueriskError, match="could miss, or meet"):
+        claim(wants=wants)
+
+
+def test_counted_on_nothing():
+    with pytest.raises(TrueriskError, match="at least 1"):
+        claim(counted_on=0)

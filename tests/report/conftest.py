@@ -1,12 +1,14 @@
 """The JSON of two small certificates, and a result of the lab with figures of every kind."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from truerisk.lab.claim import OURS, Claim, Paper
+from truerisk.lab.commitment import Commitment
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import Experiment
 from truerisk.lab.figure import Axis, Figure, Rule, Table
@@ -192,4 +194,7 @@ def lab_result() -> Result:
     failure = Failure(settings[-1], "RuntimeError: the loss is not finite", "Traceback")
     software = {"truerisk": "0.1.0", "torch": "2.13.0"}
     command = "truerisk lab run random-labels --scale quick"
-    return Result(LAB, "quick", rows, LAB.judge(rows, "quick"), [failure], 20, 8, 133.2, command, software)
+    early = Commitment(at="2026-01-01T00:00:00Z")
+    verdicts = [replace(verdict, commitment=early) for verdict in LAB.judge(rows, "quick")]
+    started = [(setting, "2026-01-02T00:00:00Z") for setting in settings]
+    return Result(LAB, "quick", rows, verdicts, [failure], 20, 8, 133.2, command, software, started)

@@ -104,7 +104,7 @@ def test_page_says_it_all(outline, lab_result):
         "over 5.25 times (95%: at least",
         "A trial came first: one run of seed 7",
         "Was 3.",
-        "Not committed before its runs",
+        "Committed 2026-01-01, before its runs",
         "4 cells",
         "✓ reproduced",
         "✗ not reproduced",
@@ -351,9 +351,7 @@ def test_every_claim_reproduced(lab_result):
     claims = lab_result.experiment.claims[:1]
     experiment = replace(lab_result.experiment, claims=claims)
     rows = Rows(lab_result.rows, fields=lab_result.rows.fields)
-    result = replace(
-        lab_result, experiment=experiment, rows=rows, verdicts=experiment.judge(rows, "quick"), failures=[]
-    )
+    result = replace(lab_result, experiment=experiment, rows=rows, verdicts=lab_result.verdicts[:1], failures=[])
     words = Outline(render_lab(result)).words
     assert "Claims of papers: 1 of 1 reproduced." in words
     assert "not reproduced" not in words.lower()

@@ -7,11 +7,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from truerisk import progress
 from truerisk.engine.call import THREADS, Answer, Task, call
+from truerisk.engine.clock import stamp
 from truerisk.engine.executors import Engine
 from truerisk.engine.forecast import Forecast, order
 from truerisk.engine.key import key
@@ -203,7 +203,7 @@ class _Run:
             self.failed[name] = Failed(setting, answer.error, answer.trace)
             return True
         self.forecast.finish(name, time.monotonic(), answer.seconds)
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = stamp()
         self.store.save(self.grid.experiment, name, setting, answer.record, answer.seconds, version=self.version, at=at)
         self.done[name] = Done(setting, answer.record, answer.seconds, reused=False, at=at)
         return True

@@ -25,6 +25,7 @@ from truerisk.errors import TrueriskError
 
 DEPTH = 2  # how much of a module's dotted name says where it belongs: truerisk.lab
 LENGTH = 16  # hexadecimal digits: two programs collide with probability 2^-64
+NEWER = ("ctx", "kind", "type_params", "type_comment")  # parts of a tree that say nothing, or not in every Python
 EVERY = "*"  # in a table of definitions: what counts for every name of the module
 START = time.time()  # code that was changed later may not be the code that runs
 
@@ -53,12 +54,23 @@ def fingerprint(task: Callable[..., Any]) -> str:
 @cache
 def code_of(module: str, name: str) -> str:
     """The hash of the code that ``name`` needs in ``module`` and in modules of the same package."""
-    return hash_code(_source(module), name, module)
+    return hash_code(source_of(module), name, module)
 
 
-def hash_code(source: str, name: str, module: str = "") -> str:
-    """As `code_of`, for a given text; without a module, imports are not followed."""
-    package = ".".join(module.split(".")[:-1][:DEPTH])
+def hash_code(
+    source: str,
+    name: str,
+    module: str = "",
+    depth: int = DEPTH,
+    leaves: frozenset[str] = frozenset(),
+    write: Callable[[ast.AST], str] = ast.unparse,
+) -> str:
+    """As `code_of`, for a given text; without a module, imports are not followed.
+
+    ``leaves`` are modules that are named, not followed. ``write`` turns code into text: `ast.unparse`, whose quotes
+    depend on the version of Python, or `outline`, which does not.
+    """
+    package = ".".join(module.split(".")[:-1][:depth])
     tables = {module: definitions(source)}
     if name not in tables[module]:
         raise TrueriskError(f"the task {name} is not defined where the experiment is; define it there with def.")
@@ -67,20 +79,36 @@ def hash_code(source: str, name: str, module: str = "") -> str:
     while waiting:
         where, wanted = waiting.pop()
         if where not in tables:
-            tables[where] = definitions(_source(where))
+            tables[where] = definitions(source_of(where))
         if (where, wanted) in pieces or wanted not in tables[where]:  # a builtin, an argument, a local name
             continue
         found = pieces[where, wanted] = []
         waiting.append((where, EVERY))
         for node in tables[where][wanted]:
-            targets = _targets(node, where, package)
+            targets = [target for target in _targets(node, where, package) if target[0] not in leaves]
             if isinstance(node, ast.Import | ast.ImportFrom) and targets:
                 found += targets
             else:
-                found.append(ast.unparse(_bare(node)))
+                found.append(write(_bare(node)))
                 waiting += [(where, used) for used in _names(node)]
             waiting += [place for target in targets for place in _whole(target, tables)]
     return hashlib.sha256(_text(pieces).encode()).hexdigest()[:LENGTH]
+
+
+def outline(node: Any) -> str:
+    """A syntax tree as text, the same in every version of Python that parses it.
+
+    >>> outline(ast.parse("x = f(1)").body[0])
+    'Assign(targets=[Name(id=x)] value=Call(func=Name(id=f) args=[Constant(value=1)]))'
+    """
+    if isinstance(node, ast.AST):
+        fields = (
+            (name, value) for name, value in ast.iter_fields(node) if name not in NEWER and value not in (None, [])
+        )
+        return f"{type(node).__name__}({' '.join(f'{name}={outline(value)}' for name, value in fields)})"
+    if isinstance(node, list):
+        return f"[{' '.join(map(outline, node))}]"
+    return node if isinstance(node, str) and node.isidentifier() else repr(node)
 
 
 def _text(pieces: dict[Place, list[Piece]]) -> str:
@@ -176,7 +204,7 @@ def _whole(target: Place, tables: dict[str, Table]) -> list[Place]:
     if name != EVERY:
         return [target]
     if module not in tables:
-        tables[module] = definitions(_source(module))
+        tables[module] = definitions(source_of(module))
     return [(module, each) for each in tables[module]]
 
 
@@ -212,7 +240,7 @@ def _is_package(module: str) -> bool:
     return spec is not None and spec.submodule_search_locations is not None
 
 
-def _source(module: str) -> str:
+def source_of(module: str) -> str:
     try:
         spec = importlib.util.find_spec(module)
     except ValueError:  # a script, or a notebook

@@ -143,6 +143,7 @@ class FileTask:
 
     name: str
     source: str
+    function: str
     fingerprint: str
 
     def __call__(self, setting: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def _from_file(path: Path) -> Experiment:
     name = getattr(experiment.task, "__qualname__", "")
     if not name.isidentifier():
         raise TrueriskError(f"{path}: the task must be a function at the top of the file; define it there with def.")
-    task = FileTask(path.stem, source, hash_code(source, name))
+    task = FileTask(path.stem, source, name, hash_code(source, name))
     return replace(experiment, task=task, committed=path.with_suffix(".committed.json"))
 
 

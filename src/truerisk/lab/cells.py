@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,21 +46,32 @@ def cells(claim: Claim, rows: Rows, seeds: frozenset[int] | None = None) -> list
         for (seed,), some in sorted(runs.groups(SEED), key=lambda item: item[0]):
             for rival, value in _named(claim, some):
                 numbers.setdefault(rival, {})[seed] = value
-        if len({frozenset(values) for values in numbers.values()}) > 1:
+        if any(set(values) != set(runs.seeds()) for values in numbers.values()):
             raise TrueriskError(f"the effect of {claim.name} names other rivals in other seeds; name the same in all.")
         found += [_cell(claim, where, rival, values, runs) for rival, values in numbers.items()]
     return found
 
 
-def slices(claim: Claim, rows: Rows) -> Iterator[tuple[dict[str, Any], Rows]]:
-    """The runs of each cell, planned ones included; fields that settings do not have are refused by name."""
-    for name in (*claim.every, *claim.where, SEED):
-        if name not in rows.fields:
+def refuse_fields(name: str, wanted: Iterable[str], rows: Rows) -> None:
+    """Refuse fields that settings do not have: a field of the record would choose among runs by how they ended."""
+    for each in wanted:
+        if each not in rows.fields:
             known = ", ".join(sorted(rows.fields))
-            raise TrueriskError(f"the claim {claim.name} needs the field {name!r} in settings, which have {known}.")
+            raise TrueriskError(f"the claim {name} needs the field {each!r} in settings, which have {known}.")
+
+
+def slices(claim: Claim, rows: Rows) -> Iterator[tuple[dict[str, Any], Rows]]:
+    """The runs of each cell, planned ones included."""
+    refuse_fields(claim.name, (*claim.every, *claim.where, SEED), rows)
     chosen = rows.where(**claim.where)
     if not chosen.present and not chosen.missing:
         raise IncompleteError("no run of this scale is what the claim is about")
+    for run in [*chosen.present, *chosen.missing]:
+        lacking = next((name for name in (*claim.every, SEED) if name not in run), None)
+        if lacking is not None:
+            raise TrueriskError(f"a run that {claim.name} is about has no field {lacking!r}; narrow its `where`.")
+        if type(run[SEED]) is not int:
+            raise TrueriskError(f"a seed is {run[SEED]!r}, but must be an integer; use int(...).")
     if not claim.every:
         yield {}, chosen
         return
@@ -71,6 +82,10 @@ def slices(claim: Claim, rows: Rows) -> Iterator[tuple[dict[str, Any], Rows]]:
 def _named(claim: Claim, runs: Rows) -> list[tuple[str, Number]]:
     found = claim.effect(runs)
     pairs = list(found.items()) if isinstance(found, Mapping) else [("", found)]
+    if not pairs:
+        raise TrueriskError(
+            f"the effect of {claim.name} returned no number; raise IncompleteError where there is none."
+        )
     for _, value in pairs:
         _refuse(value, claim)
     return [(str(name), value) for name, value in pairs]
@@ -80,8 +95,8 @@ def _refuse(value: Any, claim: Claim) -> None:
     plain = value.value if isinstance(value, Above) else value
     if isinstance(plain, bool) or not isinstance(plain, float | int):
         raise TrueriskError(f"the effect of {claim.name} returned a {type(plain).__name__}; use float(...).")
-    if math.isnan(plain):
-        raise TrueriskError(f"the effect of {claim.name} is not a number (NaN); check the fields that it divides.")
+    if not math.isfinite(plain):
+        raise TrueriskError(f"the effect of {claim.name} is {plain}; check the fields that it divides.")
     claim.wants.unit.refuse(plain)
 
 

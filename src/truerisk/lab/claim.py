@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -96,6 +97,16 @@ class Claim:
     def __post_init__(self) -> None:
         _check_words(self.name, self.says)
         plain_function(self.effect, self.name)
+        unit, ends = self.wants.unit, (self.wants.low, self.wants.high)
+        if not any(unit.low < end < unit.high for end in ends if math.isfinite(end)) or ends[0] >= unit.high:
+            raise TrueriskError(
+                f"the claim {self.name} wants {self.threshold}, which no number in {unit.name} could miss, or meet; "
+                "move its threshold into the range of the unit."
+            )
+        if isinstance(self.counted_on, int) and self.counted_on < 1:
+            raise TrueriskError(
+                f"the claim {self.name} is counted on {self.counted_on}, but must be at least 1; give n."
+            )
         if self.wants.unit in (PERCENT, POINTS) and self.counted_on is None:
             raise TrueriskError(
                 f"the claim {self.name} is about shares, but has no counted_on; name the field of the setting with the "
@@ -132,7 +143,7 @@ class Exact:
     where: Mapping[str, Any] = field(default_factory=dict)
     scales: tuple[str, ...] = SPEAKING
     note: str = ""
-    pilot = ""
+    pilot: str = ""
     published_at = None
 
     def __post_init__(self) -> None:
@@ -141,7 +152,7 @@ class Exact:
 
     @property
     def group(self) -> str:
-        return self.whose.kind
+        return "trial" if self.pilot else self.whose.kind
 
 
 AnyClaim = Claim | Exact

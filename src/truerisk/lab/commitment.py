@@ -1,15 +1,20 @@
 """Commitments: what a claim asked for before its runs, in a file that only grows.
 
 ``committed.json`` beside the experiments (for a file of your own: ``NAME.committed.json`` beside it) has one line for
-each claim and each time that it was committed: fingerprints of the effect with its region and cells, of the task, and
-of the grid, the seeds of each scale, the time, and the git commit at which it was written. `truerisk lab commit NAME`
-appends lines and never edits one. A claim that differs from its newest line gets no verdict. A claim that was changed
-is judged on seeds that no earlier line of it names: the threshold may have been chosen by looking at those. So is a
-claim that got more seeds, because looking at 3, 6, then 10 seeds and stopping when it suits is wrong in 12% of cases.
+each claim and each time that it was committed: hashes of its rule, of the code of effect and task, and of the settings
+with their seeds at each scale; the time; and the git commit at which it was written. `truerisk lab commit NAME` appends
+lines and never edits one. A claim that differs from its newest line gets no verdict. A claim that was changed or added
+is judged on seeds that no earlier line of the experiment names: its threshold may have been chosen by looking at those.
+So is a claim that got more seeds, because looking at 3, 6, then 10 seeds and stopping when it suits is wrong in 12% of
+cases.
 
-``restated``: why a line differs from the one before it although nothing was chosen anew (code that moved, say); region
-and seeds must be the same, and then the earlier line's time counts. The times are those that the file names. They bind
-an honest author, and git shows who edited them; they prove nothing against a forger.
+``restated``: why code reads differently although nothing was chosen anew; rule, settings, and seeds must be the same,
+and then the earlier line's time counts. So does it for a claim that has merely another name.
+
+The code of an effect is followed through all of truerisk, that of a task through the lab, that of a file of your own
+within that file. The times are
+those that the file names. They bind an honest author, and git shows who edited them; they prove nothing against a
+forger.
 """
 
 from __future__ import annotations
@@ -19,15 +24,16 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truerisk.atomic import write_atomically
-from truerisk.engine import canonical, fingerprint, hash_code
+from truerisk.engine import canonical
+from truerisk.engine.clock import stamp
+from truerisk.engine.version import hash_code, outline, source_of
 from truerisk.errors import TrueriskError
 from truerisk.lab.claim import AnyClaim, Claim
 from truerisk.lab.rows import Rows
@@ -37,21 +43,26 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_name("committed.json")
 SOURCE = "__source__"  # of a module that was executed from a user's file
+RENAMED = "renamed from "
+EFFECT, TASK = 1, 2  # code is followed through truerisk, or through truerisk.lab as for the keys of stored runs
+# The vocabulary of effects: named, not followed, or each change of it would be a change of every claim.
+LEAVES = frozenset({"truerisk.errors", *(f"truerisk.lab.{name}" for name in ("claim", "effect", "figure", "rows"))})
 
 
 @dataclass(frozen=True)
 class Line:
-    """One claim as it was committed once. ``recipe`` and ``seeds`` are by scale."""
+    """One claim as it was committed once. ``settings`` and ``seeds`` are by scale."""
 
     experiment: str
     claim: str
-    asks: str  # effect, region, cells, scales: a hash
     wants: str  # the threshold, in words
-    task: str  # a hash
-    recipe: Mapping[str, str]  # hashes of the settings without their seeds
+    rule: str  # region, unit, cells, group: a hash
+    code: str  # of effect and task: a hash
+    settings: Mapping[str, str]  # hashes of the settings that the claim is about, with their seeds
     seeds: Mapping[str, Sequence[int]]
     at: str  # UTC
     commit: str  # of git, "" where there is none
+    batch: int  # lines that were written in one go have the same number
     restated: str = ""
 
 
@@ -62,10 +73,14 @@ class Commitment:
     changed: str = ""  # why it gets no verdict; "" if it agrees with its newest line
     seeds: frozenset[int] | None = None
     at: str = ""
-    restated: tuple[str, ...] = field(default=())
+    restated: tuple[str, ...] = ()
+
+    def first(self, first_run: str) -> bool:
+        """Whether it is known to have come before the earliest run, whose time is "" where that is not known."""
+        return bool(self.at and first_run and self.at <= first_run)
 
     def words(self, first_run: str) -> str:
-        """What a page says about it; ``first_run`` is the time of the earliest run, "" where that is not known.
+        """What a page says about it.
 
         >>> Commitment(at="2026-11-18T04:40:12Z").words("2026-11-18T05:00:00Z")
         'committed 2026-11-18, before its runs'
@@ -77,17 +92,21 @@ class Commitment:
         when = f"committed {self.at[:10]}"
         if not first_run:
             return f"{when}; the dates of its runs are not known"
-        return f"{when}, before its runs" if self.at <= first_run else f"{when}, after its first run"
+        return f"{when}, before its runs" if self.first(first_run) else f"{when}, after its first run"
 
     def json(self) -> dict[str, Any]:
         return {"at": self.at or None, "changed": self.changed, "restated": list(self.restated)}
 
 
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
 def find(experiment: Experiment, claim: AnyClaim, scale: str) -> Commitment:
     """How this claim stands to its committed lines."""
-    lines = [
-        line for line in read(experiment.committed) if (line.experiment, line.claim) == (experiment.name, claim.name)
-    ]
+    if scale not in claim.scales:  # a smoke run, which tries all claims
+        return Commitment()
+    every = [line for line in read(experiment.committed) if line.experiment == experiment.name]
+    lines = _history(every, claim.name)
     if not lines:
         return Commitment()
     newest, now = lines[-1], line_of(experiment, claim)
@@ -102,57 +121,16 @@ def find(experiment: Experiment, claim: AnyClaim, scale: str) -> Commitment:
         if not chain[-1].restated and _differs(line, chain[-1], scale):
             break
         chain.append(line)
-    earlier = {seed for line in lines[: len(lines) - len(chain)] for seed in line.seeds.get(scale, ())}
-    seeds = frozenset(newest.seeds.get(scale, ())) - earlier
+    first = chain[-1]
+    seeds = frozenset(newest.seeds.get(scale, ())) - _named(every, scale, first.batch)
     if isinstance(claim, Claim) and not seeds:
-        return Commitment("all its seeds were used before the claim was changed; give its grid new seeds", at=newest.at)
-    restated = tuple(line.restated for line in reversed(chain) if line.restated)
-    return Commitment("", seeds, chain[-1].at, restated)
-
-
-def commit(experiment: Experiment, restated: str = "") -> list[Line]:
-    """Append a line for each claim that is new or differs from its newest line; return these lines."""
-    lines = read(experiment.committed)
-    fresh = []
-    for claim in experiment.claims:
-        mine = _about(lines, experiment, claim)
-        now = line_of(experiment, claim, restated if mine else "")
-        if mine and not any(_differs(mine[-1], now, scale) for scale in {*now.seeds, *mine[-1].seeds, ""}):
-            continue
-        if mine:
-            _refuse(experiment, claim, mine, now)
-        fresh.append(now)
-    if fresh:
-        text = json.dumps([asdict(line) for line in [*lines, *fresh]], indent=1)
-        write_atomically(experiment.committed, f"{text}\n".encode())
-        _parsed.cache_clear()
-    return fresh
-
-
-def line_of(experiment: Experiment, claim: AnyClaim, restated: str = "") -> Line:
-    """The line that this claim would have now."""
-    recipe, seeds = {}, {}
-    for scale in claim.scales:
-        if scale not in experiment.grids:
-            continue
-        settings = Rows(experiment.settings(scale)).where(**claim.where)
-        seeds[scale] = settings.seeds()
-        bare = {canonical({k: v for k, v in setting.items() if k != "seed"}) for setting in settings}
-        recipe[scale] = _hash(sorted(bare))
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    task = f"{experiment.version}-{fingerprint(experiment.task)}"
-    asks = _hash(_asks(claim))
-    where = experiment.committed.parent
-    return Line(experiment.name, claim.name, asks, claim.threshold, task, recipe, seeds, now, _head(where), restated)
+        return Commitment("all its seeds were used before the claim was changed; give its grid new seeds", at=first.at)
+    return Commitment("", seeds, first.at, tuple(line.restated for line in reversed(chain) if line.restated))
 
 
 def read(path: Path) -> list[Line]:
     """The lines of a file; none where there is no file."""
     return list(_parsed(path, path.stat().st_mtime_ns)) if path.exists() else []
-
-
-def _about(lines: list[Line], experiment: Experiment, claim: AnyClaim) -> list[Line]:
-    return [line for line in lines if (line.experiment, line.claim) == (experiment.name, claim.name)]
 
 
 @cache
@@ -163,56 +141,122 @@ def _parsed(path: Path, _changed: int) -> tuple[Line, ...]:
         raise TrueriskError(f"{path} is not a file of commitments ({error}); restore it from git.") from error
 
 
+def _history(lines: list[Line], name: str) -> list[Line]:
+    """The lines of a claim, and before them those of the name that it had."""
+    mine = [line for line in lines if line.claim == name]
+    if mine and mine[0].restated.startswith(RENAMED):
+        return _history(lines[: lines.index(mine[0])], mine[0].restated.removeprefix(RENAMED)) + mine
+    return mine
+
+
+def _named(lines: Iterable[Line], scale: str, batch: int) -> set[int]:
+    """The seeds that lines of earlier batches name at a scale."""
+    return {seed for line in lines if line.batch < batch for seed in line.seeds.get(scale, ())}
+
+
 def _differs(line: Line, now: Line, scale: str) -> str:
-    """Which part of a claim differs from a line at this scale; the scale "" asks about what all scales share."""
+    """Which part of a claim differs from a line at this scale."""
     parts = {
-        "its effect or region is another": (line.asks, now.asks),
-        "its task has other code": (line.task, now.task),
-        f"its grid at {scale} scale is another": (line.recipe.get(scale), now.recipe.get(scale)),
-        f"its seeds at {scale} scale are others": (list(line.seeds.get(scale, [])), list(now.seeds.get(scale, []))),
+        "its region, unit, or cells are others": (line.rule, now.rule),
+        "its effect or task has other code": (line.code, now.code),
+        f"its settings or seeds at {scale} scale are others": (line.settings.get(scale), now.settings.get(scale)),
     }
     return next((words for words, (then, today) in parts.items() if then != today), "")
 
 
-def _refuse(experiment: Experiment, claim: AnyClaim, mine: list[Line], now: Line) -> None:
-    """Refuse a change that would be judged on seeds that may have informed it."""
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def commit(experiment: Experiment, restated: str = "") -> list[Line]:
+    """Append a line for each claim that is new or differs from its newest line; return these lines."""
+    lines = read(experiment.committed)
+    every = [line for line in lines if line.experiment == experiment.name]
+    fresh, batch = [], 1 + max((line.batch for line in every), default=0)
+    for claim in experiment.claims:
+        mine = _history(every, claim.name)
+        now = line_of(experiment, claim, batch, restated if mine else _renamed(experiment, claim, every))
+        if mine and not any(_differs(mine[-1], now, scale) for scale in {*now.settings, *mine[-1].settings}):
+            continue
+        _refuse(claim, every, mine, now)
+        fresh.append(now)
+    if fresh:
+        text = json.dumps([asdict(line) for line in [*lines, *fresh]], indent=1)
+        write_atomically(experiment.committed, f"{text}\n".encode())
+        _parsed.cache_clear()
+    return fresh
+
+
+def line_of(experiment: Experiment, claim: AnyClaim, batch: int = 0, restated: str = "") -> Line:
+    """The line that this claim would have now."""
+    settings, seeds = {}, {}
+    for scale in claim.scales:
+        if scale in experiment.grids:
+            chosen = Rows(experiment.settings(scale)).where(**claim.where)
+            seeds[scale] = chosen.seeds()
+            settings[scale] = _hash(sorted(map(canonical, chosen)))
+    effect = claim.effect if isinstance(claim, Claim) else claim.check
+    code = _hash([_code(effect, EFFECT), _code(experiment.task, TASK)])
+    now, commit_now = stamp(), _head(experiment.committed.parent)
+    rule = _hash([experiment.version, _rule(claim)])
+    names = (experiment.name, claim.name, claim.threshold)
+    return Line(*names, rule, code, settings, seeds, now, commit_now, batch, restated)
+
+
+def _renamed(experiment: Experiment, claim: AnyClaim, every: list[Line]) -> str:
+    """What a new claim is restated as, where it is a committed one that has merely another name now."""
+    now, known = line_of(experiment, claim), {each.name for each in experiment.claims}
+    for line in reversed(every):
+        same = (line.rule, line.code, dict(line.settings)) == (now.rule, now.code, now.settings)
+        if same and line.claim not in known:
+            return f"{RENAMED}{line.claim}"
+    return ""
+
+
+def _refuse(claim: AnyClaim, every: list[Line], mine: list[Line], now: Line) -> None:
+    """Refuse a claim that would be judged on seeds that may have informed it."""
     if now.restated:
-        if (now.wants, now.seeds) != (mine[-1].wants, dict(mine[-1].seeds)):
+        if mine and (now.rule, now.settings) != (mine[-1].rule, dict(mine[-1].settings)):
             raise TrueriskError(
-                f"{claim.name} has another threshold or other seeds, so it is not restated; leave out --restated."
+                f"{claim.name} has another region, other cells, or other seeds, so it is not restated; "
+                "leave out --restated."
             )
         return
     for scale, seeds in now.seeds.items():
-        used = {seed for line in mine for seed in line.seeds.get(scale, ())}
-        changed = _differs(mine[-1], now, scale)
-        if changed and isinstance(claim, Claim) and seeds and not set(seeds) - used:
+        changed = not mine or _differs(mine[-1], now, scale)
+        if changed and isinstance(claim, Claim) and seeds and not set(seeds) - _named(every, scale, now.batch):
             raise TrueriskError(
-                f"{experiment.name}: {claim.name} was changed, but its {scale} grid has no new seeds; add some, "
-                "or say why nothing was chosen anew with --restated."
+                f"{now.experiment}: {claim.name} is new or was changed, but its {scale} grid has no new seeds; "
+                "add some, or say why nothing was chosen anew with --restated."
             )
 
 
-def _asks(claim: AnyClaim) -> dict[str, Any]:
-    """Everything that decides a verdict, as plain values."""
-    common = {"name": claim.name, "where": _plain(claim.where), "scales": list(claim.scales), "group": claim.group}
+def _rule(claim: AnyClaim) -> dict[str, Any]:
+    """Everything but code and settings that decides a verdict, as plain values."""
+    common = {"where": _plain(claim.where), "group": claim.group}
     if not isinstance(claim, Claim):
-        return {**common, "check": _code(claim.check)}
-    region = claim.wants
-    return {
-        **common,
-        "effect": _code(claim.effect),
-        "region": [repr(region.low), repr(region.high), region.unit.name],
-        "every": list(claim.every),
-        "counted_on": claim.counted_on,
-    }
+        return common
+    unit = asdict(claim.wants.unit) | {"low": repr(claim.wants.unit.low), "high": repr(claim.wants.unit.high)}
+    region = [repr(claim.wants.low), repr(claim.wants.high)]
+    return {**common, "region": region, "unit": unit, "every": list(claim.every), "counted_on": claim.counted_on}
 
 
-def _code(effect: Callable[..., Any]) -> Any:
-    """The code of an effect, with the arguments that `functools.partial` has set."""
-    if isinstance(effect, partial):
-        return [_code(effect.func), _plain(effect.args), _plain(effect.keywords)]
-    source = getattr(sys.modules.get(effect.__module__), SOURCE, None)
-    return fingerprint(effect) if source is None else hash_code(source, effect.__qualname__)
+def _code(function: Callable[..., Any], depth: int) -> Any:
+    """The code of an effect or a task, with the arguments that `functools.partial` has set; see `engine.version`."""
+    if isinstance(function, partial):
+        return [_code(function.func, depth), _plain(function.args), _plain(function.keywords)]
+    source, name = getattr(function, "source", None), getattr(function, "function", None)
+    if isinstance(source, str) and isinstance(name, str):  # the task of a user's file
+        return hash_code(source, name, write=outline)
+    module, name = function.__module__, function.__qualname__
+    own = getattr(sys.modules.get(module), SOURCE, None)
+    if own is not None:
+        return hash_code(own, name, write=outline)
+    return _followed(module, name, depth)
+
+
+@cache
+def _followed(module: str, name: str, depth: int) -> str:
+    return hash_code(source_of(module), name, module, depth, LEAVES, outline)
 
 
 def _plain(value: Any) -> Any:
@@ -223,7 +267,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     if inspect.isfunction(value):
-        return _code(value)
+        return _code(value, EFFECT)
     return value
 
 

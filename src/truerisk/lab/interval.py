@@ -66,7 +66,9 @@ def interval(values: Sequence[float | Above], unit: Unit, step: float = 0.0) -> 
 
 
 def inside(found: Interval, region: Region) -> bool:
-    """Whether the whole interval lies in the region."""
+    """Whether the whole interval lies in the region; one without any width must not lie on its edge."""
+    if found.error == 0:
+        return region.low < found.low and found.high < region.high
     return region.low <= found.low and found.high <= region.high
 
 
@@ -101,8 +103,11 @@ def refuted(doubts: Sequence[float]) -> bool:
 def seeds_needed(found: Interval, region: Region) -> int | None:
     """Seeds until half the interval is shorter than the distance to the threshold, if the spread stays as it is.
 
-    None where no number up to `MOST_SEEDS` would do. A rough number: mean and spread will change.
+    None where no number up to `MOST_SEEDS` would do, or runs stopped at a limit. A rough number: mean and spread will
+    change.
     """
+    if found.censored:
+        return None
     ends = [_scaled(end, region.unit) for end in (region.low, region.high)]
     distance = min(abs(found.center - end) for end in ends if math.isfinite(end))
     spread = found.error * math.sqrt(found.seeds)

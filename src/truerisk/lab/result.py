@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from truerisk.lab.claim import Exact
 from truerisk.lab.experiment import Experiment, Setting
 from truerisk.lab.rows import Rows
 from truerisk.lab.tally import tally
 from truerisk.lab.verdict import Verdict
+
+STARTED = "started at"
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Result:
     seconds: float  # of computing, summed over all tasks, whenever and wherever they ran
     command: str  # runs it again
     software: Mapping[str, str]  # versions of what computed or read it
-    first_run: str = ""  # UTC; "" where the date of some run is not known
+    started: Sequence[tuple[Setting, str]] = ()  # each finished run, and when it began (UTC, "" if not known)
     data: str = ""  # a user's own data set
 
     @property
@@ -43,10 +46,28 @@ class Result:
         """The name of its page below the output folder, without the ending."""
         return f"{self.experiment.name}/{self.scale}" + (f"-{self.data}" if self.data else "")
 
+    def first_run(self, verdict: Verdict) -> str:
+        """When the first of the runs began that a verdict is about; "" where the date of one of them is not known."""
+        seeds = verdict.commitment.seeds if verdict.commitment else None
+        runs = Rows({**setting, STARTED: start} for setting, start in self.started).where(**verdict.claim.where)
+        times = [run[STARTED] for run in runs if seeds is None or run.get("seed") in seeds or not seeds]
+        return min(times) if times and all(times) else ""
+
+    def committed(self, verdict: Verdict) -> str:
+        """Whether the claim was committed before these runs, in words; "" for a count or a theorem."""
+        if verdict.commitment is None or isinstance(verdict.claim, Exact):
+            return ""
+        return verdict.commitment.words(self.first_run(verdict))
+
+    def group(self, verdict: Verdict) -> str:
+        """Where a verdict is counted: with its kind only if its claim is known to have been committed first."""
+        first = verdict.commitment is not None and verdict.commitment.first(self.first_run(verdict))
+        return verdict.claim.group if first or isinstance(verdict.claim, Exact) else "late"
+
     def summary(self) -> dict[str, Any]:
         """Plain values for the index page and for ``--json``."""
         claims = [
-            {**verdict.json(), "commitment": verdict.commitment.words(self.first_run) if verdict.commitment else ""}
+            {**verdict.json(), "group": self.group(verdict), "commitment": self.committed(verdict)}
             for verdict in self.verdicts
         ]
         return {
@@ -60,8 +81,7 @@ class Result:
             "computed": self.computed,
             "reused": self.reused,
             "seconds": self.seconds,
-            "first_run": self.first_run or None,
-            "tally": tally((verdict.claim.group, verdict.word) for verdict in self.verdicts),
+            "tally": tally((self.group(verdict), verdict.word) for verdict in self.verdicts),
             "claims": claims,
             "failures": [{"setting": f.setting, "error": f.error} for f in self.failures],
             "software": dict(self.software),

@@ -9,7 +9,8 @@ from importlib.metadata import version
 
 from truerisk._version import __version__
 from truerisk.data import catalogue as data_catalogue
-from truerisk.engine import Done, Engine, Grid, Store, pending, run_grid
+from truerisk.engine import Engine, Grid, Store, pending, run_grid
+from truerisk.engine.clock import before
 from truerisk.errors import TrueriskError
 from truerisk.lab.catalogue import load
 from truerisk.lab.experiment import Experiment, Setting
@@ -69,15 +70,9 @@ def _run(
         seconds=sum(done.seconds for done in report.done),
         command=command,
         software=_software(),
-        first_run=_first(report.done),
+        started=[(done.setting, before(done.at, done.seconds)) for done in report.done],
         data=label,
     )
-
-
-def _first(done: list[Done]) -> str:
-    """When the earliest run ended; nothing where a run's date is not known."""
-    times = [each.at for each in done]
-    return min(times) if times and all(times) else ""
 
 
 def _check_data(grid: Grid, store: Store) -> None:

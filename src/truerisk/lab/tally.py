@@ -1,4 +1,4 @@
-"""Verdicts counted, with papers, thresholds from trials, theorems, and our own questions apart."""
+"""Verdicts counted: papers, thresholds from trials, theorems, our own questions, and late commitments apart."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ GROUPS = {
     "trial": "thresholds from trials",
     "theorem": "theorems",
     "ours": "our own questions",
+    "late": "not known to be committed before their runs",
 }
 WORDS = ("reproduced", "not reproduced", "no verdict")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.cells import Cell, cells
+from truerisk.lab.cells import Cell, cells, refuse_fields
 from truerisk.lab.claim import AnyClaim, Claim, Exact
 from truerisk.lab.commitment import Commitment
 from truerisk.lab.effect import Above
@@ -58,7 +58,17 @@ class Verdict:
         if self.reason == "one seed":
             return f"No verdict: {self.measured}; with one seed its spread is unknown."
         settle = f"; about {self.needed} seeds would settle it" if self.needed else ""
+        if self._outside:
+            return (
+                f"No verdict: {self.measured} misses {self.claim.threshold}, but not clearly enough for so many cells."
+            )
         return f"No verdict: {self.measured} is too close to the threshold, {self.claim.threshold}{settle}."
+
+    @property
+    def _outside(self) -> bool:
+        """Whether the decisive cell alone would refute the claim: not enough where there are many."""
+        found = self.decisive.interval if self.decisive else None
+        return isinstance(self.claim, Claim) and found is not None and refuted([doubt(found, self.claim.wants)])
 
     @property
     def _which(self) -> str:
@@ -102,8 +112,7 @@ def judge(claim: AnyClaim, rows: Rows, scale: str, commitment: Commitment | None
         return Verdict(claim, "no verdict", "changed", commitment.changed, commitment=commitment)
     try:
         if isinstance(claim, Exact):
-            found = claim.check(rows.where(**claim.where))
-            verdict = Verdict(claim, "exact" if found.holds else "not reproduced", detail=found.measured)
+            verdict = _check(claim, rows)
         else:
             verdict = _weigh(claim, tuple(cells(claim, rows, commitment.seeds if commitment else None)))
     except DivergedError as error:
@@ -118,6 +127,17 @@ def judge(claim: AnyClaim, rows: Rows, scale: str, commitment: Commitment | None
     if scale == "smoke" and verdict.reason != "broken":
         return Verdict(claim, "no verdict", "smoke", verdict.detail, verdict.cells, commitment=commitment)
     return Verdict(**{**verdict.__dict__, "commitment": commitment})
+
+
+def _check(claim: Exact, rows: Rows) -> Verdict:
+    """All runs must be there: a theorem is not checked on survivors."""
+    refuse_fields(claim.name, claim.where, rows)
+    chosen = rows.where(**claim.where)
+    chosen.complete("the claim")
+    found = claim.check(chosen)
+    if not isinstance(found.holds, bool):
+        raise TrueriskError(f"the check of {claim.name} answered {found.holds!r}; use bool(...)")
+    return Verdict(claim, "exact" if found.holds else "not reproduced", detail=found.measured)
 
 
 def _weigh(claim: Claim, found: tuple[Cell, ...]) -> Verdict:

@@ -124,8 +124,8 @@ def gains_beyond_real_data(runs: Rows) -> dict[str, float]:
 
 PURE = {"level": [0.0, 1.0], "noise": [REAL, RAND_X]}
 WIDEST = (
-    "Changed 2026-11-18: the rival is the widest network (256, 512, or 16,384 units by scale), fixed beforehand, and "
-    "the gain is in points. Before, it was relative to the best of all widths, which is biased upward."
+    "The rival is the widest network (256, 512, or 16,384 units by scale), fixed beforehand, and the gain is in "
+    "points. Until 2026-11-18 the gain was relative to the best of all widths, which is biased upward."
 )
 FITTED = "A run at its epoch limit counts as above it; there is no verdict where that time is in the denominator."
 CLAIMS = (

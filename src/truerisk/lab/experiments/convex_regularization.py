@@ -235,7 +235,7 @@ CLAIMS = (
         "interpolates",
         "From width n on, the least-squares solution without a ridge fits every training example.",
         interpolates,
-        ZHANG.at("Section 5"),
+        ZHANG.theorem("Section 5"),
         "training error 0 in every run",
         "with at least as many features as examples, a linear model fits any labels",
         where={"model": "least-squares-exact", "regularized": False, "ratio": [r for r in RATIOS if r >= AT_N]},

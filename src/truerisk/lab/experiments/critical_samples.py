@@ -141,7 +141,7 @@ CLAIMS = (
         where=PURE,
         counted_on="n_test",
         pilot=TRIAL,
-        note="A check of the radius, before part of critical-noise.",
+        note="A check of the radius. Until 2026-11-18 it was part of critical-noise.",
     ),
     Claim(
         "critical-rise",
@@ -178,7 +178,7 @@ CLAIMS = (
         where=PARTLY,
         counted_on="n_test",
         note="The best epoch is chosen on the test examples themselves, as in the paper, so its accuracy is biased "
-        "upward, which favors the claim. Was one claim together with patterns-first.",
+        "upward, which favors the claim. Until 2026-11-18 this and patterns-first were one claim.",
     ),
 )
 

@@ -6,8 +6,8 @@ spread is the variance of the examples' misclassification rates over the varianc
 
 Three kinds of training data: real, random inputs (randX), random labels (randY), all examples treated. How equal random
 inputs are depends on the learning rate, so the claim about them is checked at the published rate. On digits an epoch
-has 20 steps where the published one has hundreds: at the published rate three quarters of the real examples are still
-misclassified, so claims about real data use a rate five times as high there.
+has 20 steps where the published one has hundreds: networks learn next to nothing at the published rate, so all claims
+of the quick scale use a rate five times as high, and the claim about equal random inputs is left out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from scipy.stats import binom
 
+from truerisk.errors import TrueriskError
 from truerisk.lab.claim import OURS, Claim
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.figure import Axis, Exhibit, Figure
@@ -43,13 +44,10 @@ SIZES: dict[str, Setting] = {
 
 
 def grid(scale: str) -> list[Setting]:
-    base, kinds = {**BASE, **SIZES[scale]}, (REAL, RAND_X, RAND_Y)
-    if scale in ("medium", "paper"):  # epochs are long enough to learn something at the published rate
-        return product(base, lr=(PUBLISHED,), noise=kinds, seed=range(20, 23))
-    seeds = range(20, 21) if scale == "smoke" else range(20, 25)
-    every = product(base, lr=(PUBLISHED, RAISED), noise=kinds, seed=seeds)
-    # claims compare all kinds at the raised rate; at the published one they are about random inputs only
-    return [run for run in every if run["seed"] == 20 or run["lr"] == RAISED or run["noise"] == RAND_X]
+    # an epoch on digits is too short to learn at the published rate; smoke tries the claims of both rates
+    rates = {"smoke": (PUBLISHED, RAISED), "quick": (RAISED,)}.get(scale, (PUBLISHED,))
+    seeds = {"smoke": range(20, 21), "quick": range(20, 25)}.get(scale, range(20, 23))
+    return product({**BASE, **SIZES[scale]}, lr=rates, noise=(REAL, RAND_X, RAND_Y), seed=seeds)
 
 
 def task(setting: Setting) -> Record:
@@ -83,8 +81,9 @@ def spread(rates: np.ndarray, networks: int) -> float:
     20.0
     """
     mean = float(rates.mean())
-    chance = mean * (1 - mean) / networks
-    return float(rates.var(ddof=1)) / chance if chance > 0 else 1.0
+    if not 0 < mean < 1:
+        raise TrueriskError(f"the mean misclassification rate is {mean:g}, so no spread is defined; change the epochs.")
+    return float(rates.var(ddof=1)) / (mean * (1 - mean) / networks)
 
 
 def spread_of(runs: Rows, noise: str) -> float:
@@ -105,7 +104,7 @@ RATE = (
 CLAIMS = (
     Claim(
         "easy-real",
-        "After one epoch, some real examples are correct in nearly all networks and others in almost none.",
+        "Real examples differ in difficulty far more than chance would make them.",
         partial(spread_of, noise=REAL),
         at_least(5, TIMES),
         ARPIT.at(FIGURE),
@@ -120,8 +119,11 @@ CLAIMS = (
         ARPIT.at(FIGURE),
         "a curve that closely resembles 1,000 draws from Binomial(100, mean rate)",
         where={"lr": PUBLISHED},
-        note="Times the variance of a binomial. Changed 2026-11-18: all scales use the published learning rate of "
-        "0.01. Quick runs had used 0.05; in a trial on MNIST that rate gave 11.8 times, the published one 1.3.",
+        scales=("medium", "paper"),
+        pilot="a trial on MNIST found 1.3 times the variance of a binomial at a rate of 0.01, and 11.8 at 0.05",
+        note="Times the variance of a binomial. Until 2026-11-18 the claim spoke at quick scale, at a rate of 0.05. It "
+        "is silent there: at the published rate, networks learn too little of digits in an epoch (89.4% misclassified, "
+        "89.9% before training) for examples to differ.",
     ),
     Claim(
         "rate-matters",
@@ -132,7 +134,8 @@ CLAIMS = (
         where={"lr": RAISED},
         scales=("quick",),
         pilot="trials at a rate of 0.05 found 11.8 times the variance of a binomial on MNIST, and 12 on digits",
-        note="The threshold is the one that random inputs must stay below at the published rate. Added 2026-11-18.",
+        note="The claim was added 2026-11-18. Its threshold is the one that random inputs must stay below at the "
+        "published rate.",
     ),
     Claim(
         "labels-above-inputs",
@@ -141,7 +144,7 @@ CLAIMS = (
         at_least(1.25, TIMES),
         ARPIT.at(FIGURE),
         BETWEEN,
-        note=f"{RATE} Was one claim together with real-above-labels.",
+        note=f"{RATE} Until 2026-11-18 this and real-above-labels were one claim.",
     ),
     Claim(
         "real-above-labels",
@@ -150,7 +153,7 @@ CLAIMS = (
         at_least(1.25, TIMES),
         ARPIT.at(FIGURE),
         BETWEEN,
-        note=f"{RATE} Was one claim together with labels-above-inputs.",
+        note=f"{RATE} Until 2026-11-18 this and labels-above-inputs were one claim.",
     ),
 )
 

@@ -212,6 +212,8 @@ CLAIMS = (
         at_least(70, PERCENT),
         OURS,
         "the theorem is about the sample only; chance is 90%",
+        note="The claim chance (87% to 93% test error after random labels) went on 2026-11-18: labels drawn at random "
+        "say nothing about new examples, so it could not fail.",
         **ON_DIGITS,
     ),
     Claim(
@@ -221,7 +223,7 @@ CLAIMS = (
         at_most(5, PERCENT),
         OURS,
         "no number",
-        note="A condition of no-learning until 2026-11-18.",
+        note="Until 2026-11-18 this was a condition of the claim no-learning.",
         **ON_DIGITS,
     ),
 )

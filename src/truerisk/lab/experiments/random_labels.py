@@ -28,7 +28,7 @@ from truerisk.lab.rows import IncompleteError, Row, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.scales import SCALES
 from truerisk.lab.sgd import decaying_sgd
-from truerisk.lab.units import CORRELATION, PERCENT, POINTS, TIMES, at_least, at_most, between
+from truerisk.lab.units import CORRELATION, PERCENT, PLAIN, POINTS, TIMES, at_least, at_most, between
 from truerisk.nets import classic
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import learn
@@ -146,8 +146,9 @@ def training_accuracy(runs: Rows) -> float:
 
 
 def above_chance(runs: Rows) -> float:
-    """Test accuracy minus that of a blind guess among the classes."""
-    return 1 - float(runs.one("test_error")) - 1 / int(runs.one("classes"))
+    """Test accuracy minus that of a blind guess among the classes, in binomial standard deviations of the test set."""
+    guess = 1 / int(runs.one("classes"))
+    return (1 - float(runs.one("test_error")) - guess) / (guess * (1 - guess) / int(runs.one("n_test"))) ** 0.5
 
 
 def error_change(runs: Rows, treatment: str) -> float:
@@ -194,18 +195,17 @@ PILOT = "a trial with MLP 1x512 on digits (1,000 examples, two seeds)"
 # fmt: off
 CLAIMS = (
     Exact("parameters", "The rebuilt networks have the published numbers of parameters.", same_counts,
-          ZHANG.at("Table 1"), "exactly the published number for 28x28 color images",
+          OURS, "exactly the published number for 28x28 color images",
           "1,209,866 (MLP 1x512), 1,735,178 (MLP 3x512), 1,387,786 (AlexNet), 1,649,402 (Inception)"),
     Claim("fits-everything", "Networks fit true, corrupted, and random labels, and three kinds of random images.",
           training_accuracy, at_least(99, PERCENT), ZHANG.at("Figure 1a and Table 1"),
           "100% training accuracy; on random labels 99.34% (MLP 1x512) and 99.82% (AlexNet)", (99.34, 100),
           every=(*EVERY, "treatment", "p"), counted_on="n"),
-    # Three binomial standard deviations of one test set of 500 images: 3 sqrt(0.1 x 0.9 / 500) = 0.0402.
     Claim("chance", "After random labels, a network classifies new images no better than a blind guess.", above_chance,
-          between(-4, 4, POINTS), ZHANG.at("Table 1"), "9.78% to 10.61% test accuracy among ten classes", (-0.22, 0.61),
-          every=EVERY, where={"treatment": RANDOM}, counted_on="n_test",
-          note="Test accuracy minus that of a guess. Until 2026-11-18 the limit was three binomial standard deviations "
-          "of each test set: 4 points for 500 images, 0.9 for 10,000."),
+          between(-3, 3, PLAIN), ZHANG.at("Table 1"), "9.78% to 10.61% test accuracy among ten classes", (-0.73, 2.03),
+          every=EVERY, where={"treatment": RANDOM}, counted_on=6,  # one image of 500 moves the number by 0.15
+          note="The number is test accuracy minus that of a guess, in binomial standard deviations of the test set. "
+          "Three of them are 4 points for 500 images, 2 for 2,000, and 0.9 for 10,000."),
     Claim("generalizes", "Trained on true labels, the same networks classify new images far better.",
           partial(error_change, treatment=RANDOM), at_least(20, POINTS), ZHANG.at("Table 1"),
           "test accuracy of 50.51% to 85.75%, 40 to 76 points above random labels", (39.9, 75.97),
@@ -214,19 +214,19 @@ CLAIMS = (
     Claim("slower-with-corruption", "The more labels are corrupted, the longer fitting takes.",
           rank_of_steps, at_least(0.8, CORRELATION), ZHANG.at("Figure 1b"),
           "a smooth rise with the level of corruption; no number", every=EVERY, where=CURVES, pilot=PILOT,
-          counted_on=10, note="Rank correlation; it falls by a tenth where neighbors change places. Before 2026-11-18 "
+          counted_on=10, note="Rank correlation; it falls by a tenth where neighbors change places. Until 2026-11-18 "
           "it was taken of means over seeds, and also for networks with three levels, which have too few ranks."),
     Claim("random-slower", "Random labels take longer to fit than true labels.",
           slowdown, at_least(1, TIMES), ZHANG.at("Figure 1b"), SLOWER, (1.55, 3.6), every=EVERY, where=ENDS,
-          note="Until 2026-11-18 a part of slower-with-corruption."),
+          note="Until 2026-11-18 this was part of slower-with-corruption."),
     Claim("small-factor", "Even random labels slow fitting down by a small factor only.", slowdown, at_most(4, TIMES),
           ZHANG.at("Section 2.1 and Figure 1b"), SLOWER, (1.55, 3.6), every=EVERY, where=ENDS,
           note="Until 2026-11-18 the threshold was 3, quoted from memory; the published Inception would fail it. The "
           "change came after runs on digits that gave more than 4 (4.4 to 6.3 times)."),
-    Claim("test-error-rises", "Test error rises with every level of corruption.", rises, at_least(-2, POINTS),
-          ZHANG.at("Figure 1c"), "a steady rise to 90%", every=EVERY, where=CURVES, counted_on="n_test", pilot=PILOT,
-          note="The threshold allows a small fall by chance. That test error ends at a blind guess is now the claim "
-          "named chance, which is stricter than the 85% to 95% required here until 2026-11-18."),
+    Claim("test-error-rises", "Test error falls by at most 2 points from one level of corruption to the next.", rises,
+          at_least(-2, POINTS), ZHANG.at("Figure 1c"), "a steady rise to 90%", every=EVERY, where=CURVES, pilot=PILOT,
+          counted_on="n_test", note="The threshold allows a small fall by chance. Until 2026-11-18 the claim also "
+          "required a test error of 85% to 95% at random labels; the claim chance is stricter."),
     Claim("pixels-faster", "Random labels take longer to fit than random pixels or Gaussian noise.", longer_than_noise,
           at_least(1, TIMES), ZHANG.at("Section 2.1 and Figure 1a"), "random pixels and noise are faster; no number",
           every=EVERY, where={"treatment": (RANDOM, *NOISE), "model": (*FIGURE_1B, "mlp-3x512", "inception-small")}),

@@ -83,7 +83,7 @@ def _claim(result: Result, verdict: Verdict) -> dict[str, Any]:
             values = [number(v.value if isinstance(v, Above) else v) for v in cell.values.values()]
             ends = (number(found.mean), number(found.low), number(found.high)) if found else ("", "", "")
             cells.append((cell.name or "all runs", *ends, ", ".join(values)))
-    committed = verdict.commitment.words(result.first_run) if verdict.commitment else ""
+    committed = result.committed(verdict)
     restated = verdict.commitment.restated if verdict.commitment else ()
     return {
         "claim": claim,
