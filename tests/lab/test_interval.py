@@ -133,6 +133,7 @@ def test_a_limit_gives_a_lower_end_only():
     assert not inside(found, at_most(50, TIMES))
     assert refuted([doubt(found, at_most(4, TIMES))])
     assert doubt(found, at_least(50, TIMES)) == 1.0  # it may well be 50
+    assert inside(interval([Above(6.0)] * 3, TIMES), at_least(4, TIMES))
 
 
 def test_one_seed_has_no_interval():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from truerisk.lab import Rows
+from truerisk.lab import IncompleteError, Rows
 from truerisk.lab.experiments.memory_regularizers import (
     CLAIMS,
     advantage,
@@ -22,7 +22,7 @@ from truerisk.lab.verdict import judge
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
 GOOD = {"dropout": (0.3, 0.96), "input noise": (0.1, 0.9), "dropout and adversarial": (0.2, 0.97)}
-BAD = {"dropout": (0.6, 0.9), "input noise": (0.1, 0.98), "dropout and adversarial": (0.2, 0.8)}
+BAD = {"dropout": (0.5, 0.9), "input noise": (0.1, 0.98), "dropout and adversarial": (0.2, 0.8)}
 
 
 def _rows(points, plain=1.0):
@@ -85,6 +85,14 @@ def test_a_rival_that_never_halves_the_memory_is_compared_at_its_lowest():
     assert advantage(runs, "dropout") == pytest.approx({"input noise": (0.96 - 0.08 * 0.2 / 0.8) - 0.95})
 
 
+def test_no_number_where_the_regularizer_itself_never_halves_the_memory():
+    rows = _rows({**GOOD, "dropout": (0.6, 0.96)})
+    with pytest.raises(IncompleteError, match=r"dropout never halves the memory .* 60\.0%"):
+        advantage(rows.where(seed=20), "dropout")
+    assert judge(CLAIM["dropout-best"], rows, "quick").reason == "incomplete"
+    assert judge(CLAIM["dropout-adversarial"], rows, "quick").word == "reproduced"  # dropout is only a rival there
+
+
 def test_the_chosen_dropout_against_none():
     runs = _rows(GOOD).where(seed=20, regularizer=["none", "dropout"])
     assert memory_at(runs, 0.0) == 1.0
@@ -95,7 +103,9 @@ def test_the_chosen_dropout_against_none():
 def test_verdicts():
     assert {judge(claim, _rows(GOOD), "quick").word for claim in CLAIMS} == {"reproduced"}
     bad = {claim.name: judge(claim, _rows(BAD, plain=0.8), "quick").word for claim in CLAIMS}
-    assert bad == dict.fromkeys(CLAIM, "not reproduced")
+    assert bad == {**dict.fromkeys(CLAIM, "not reproduced"), "dropout-memory": "no verdict"}  # 50% is its threshold
+    much = _rows({"dropout": (0.6, 0.96)})
+    assert judge(CLAIM["dropout-memory"], much, "quick").word == "not reproduced"
 
 
 def test_the_chosen_dropout_is_in_every_grid_and_unregularized_networks_are_trained_once():

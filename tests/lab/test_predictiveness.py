@@ -11,7 +11,6 @@ from truerisk.lab.experiments.predictiveness import (
     EXPERIMENT,
     HYPER,
     SHOWN,
-    least_worst_error,
     predictions,
     taus,
     worst_errors,
@@ -104,8 +103,16 @@ def test_taus_of_a_zoo():
 def test_only_the_measures_that_a_claim_names_are_ranked():
     rows = made(parameters=depth, other=minus)
     assert set(taus(rows, ["parameters"])) == {"parameters"}
-    with pytest.raises(IncompleteError, match="has gradient-noise"):
+    with pytest.raises(IncompleteError, match=r"lack a measure: gradient-noise \(16 of 16\)"):
         taus(rows, ["gradient-noise"])
+
+
+def test_a_measure_that_some_networks_lack_has_no_tau():
+    first, *rest = made(parameters=depth, other=minus)
+    rows = Rows([{**first, "measures": {**first["measures"], "other": None}}, *rest])
+    with pytest.raises(IncompleteError, match=r"lack a measure: other \(1 of 16\)"):
+        taus(rows, ["parameters", "other"])
+    assert set(taus(rows, ["parameters"])) == {"parameters"}
 
 
 def one_zoo(rows):
@@ -117,7 +124,6 @@ def test_worst_errors_of_measures_that_all_networks_have():
     rows = one_zoo(made(seeds=range(2), right=gap, wrong=minus, deep=depth))
     found = worst_errors(rows)
     assert found == {"right": 0.0, "wrong": 1.0, "deep": 0.5}  # depth is tied where the learning rate changes
-    assert least_worst_error(rows) == 0.0
     assert wrong_share(rows) == pytest.approx(1 / 3)
     shallow = Rows(
         {**run, "measures": {**run["measures"], "right": None} if run["depth"] > 1 else run["measures"]} for run in rows
@@ -185,6 +191,20 @@ def test_robust_claims_follow_the_worst_environments():
     better = Rows({**run, "measures": {"right": gap(run), "other": gap(run)}} for run in rows)
     for name in ("no-robust-measure", "wrong-somewhere"):
         assert judge(CLAIMS[name], better, "medium").word == "not reproduced"
+    one = Rows({**run, "measures": {**run["measures"], "right": gap(run)}} for run in rows)
+    verdict = judge(CLAIMS["no-robust-measure"], one, "medium")
+    assert (verdict.word, verdict.decisive.name, len(verdict.cells)) == ("not reproduced", "right", 10)
+
+
+def test_zoos_must_name_the_same_measures():
+    rows = [
+        {**run, "seed": seed, "measures": {"wrong": minus(run), **({"other": minus(run)} if seed else {})}}
+        for seed in range(3)
+        for run in one_zoo(made(seeds=range(2)))
+    ]
+    verdict = judge(CLAIMS["no-robust-measure"], Rows(rows), "medium")
+    assert verdict.reason == "broken"
+    assert "names other rivals in other seeds" in verdict.detail
 
 
 def test_a_zoo_without_power_leaves_every_claim_without_verdict():

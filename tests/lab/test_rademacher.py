@@ -7,11 +7,11 @@ import pytest
 
 from truerisk.bounds.rademacher import confidence
 from truerisk.lab import unsettled
-from truerisk.lab.experiments.rademacher import EXPERIMENT, bound, correlation, falling_power, figures, ratio
+from truerisk.lab.experiments.rademacher import EXPERIMENT, bound, falling_power, figures, fitted, ratio
 from truerisk.lab.figure import Figure
 from truerisk.lab.rows import Rows
 from truerisk.lab.verdict import judge
-from truerisk.measures.signs import proven_complexity
+from truerisk.measures.signs import linear_upper, proven_complexity
 
 CLAIMS = {claim.name: claim for claim in EXPERIMENT.claims}
 NETWORK = {"part": "signs", "data": "digits", "model": "mlp-1x512", "n": 500}
@@ -30,7 +30,7 @@ def word(claim, rows):
 
 def test_the_bound_by_hand():
     rows = Rows([{**NETWORK, "correlation": 0.9}])
-    assert correlation(rows) == 0.9
+    assert fitted(rows) == pytest.approx(0.95)  # 19 of 20 signs agree: 0.95 - 0.05
     assert bound(rows) == pytest.approx(0.9 + 3 * math.sqrt(math.log(40) / 1000))
     worse = Rows([{**NETWORK, "correlation": -0.2}])  # no classifier is worse than its opposite: R is at least 0
     assert bound(worse) == pytest.approx(confidence(500, 0.025))
@@ -72,8 +72,16 @@ def test_the_bound_says_nothing(n, value, expected):
 @pytest.mark.parametrize(("value", "expected"), [(0.4, "reproduced"), (0.9, "not reproduced")])
 def test_linear_below_bound(value, expected):
     rows = over_seeds({**LINEAR, "n": 328, "upper": 0.8}, 0.01, correlation=value)
-    few = over_seeds({**LINEAR, "n": 41, "upper": 1.0}, 0.0, correlation=1.0)  # all signs are separable
+    few = over_seeds({**LINEAR, "n": 41, "upper": 0.5}, 0.0, correlation=1.0)  # would fail if it counted
     assert word("linear-below-bound", rows + few) == expected
+
+
+@pytest.mark.parametrize("scale", EXPERIMENT.grids)
+def test_samples_count_where_the_bound_can_fail(scale):
+    sizes = {s["n"] for s in EXPERIMENT.settings(scale) if s["part"] == "linear"}
+    counted = sizes & set(CLAIMS["linear-below-bound"].where["n"])
+    assert counted == {n for n in sizes if linear_upper(n, 40) < 1}
+    assert sizes - counted
 
 
 @pytest.mark.parametrize(

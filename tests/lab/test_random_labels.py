@@ -47,7 +47,8 @@ def test_effects_are_the_numbers_that_they_should_be():
     random = runs.where(treatment="random labels")
     assert lab.training_accuracy(Rows([run("true labels", train_error=0.25)])) == 0.75
     assert lab.above_chance(random) == pytest.approx(0.0)
-    assert lab.above_chance(Rows([run("random labels", 1.0, test_error=0.3, classes=2)])) == pytest.approx(0.2)
+    some = Rows([run("random labels", 1.0, test_error=0.3, classes=2, n_test=100)])
+    assert lab.above_chance(some) == pytest.approx(4)  # 20 points; one standard deviation is sqrt(0.25 / 100)
     assert lab.error_change(runs, "random labels") == pytest.approx(0.88)
     assert lab.error_change(runs, "shuffled pixels") == 0
     assert lab.slowdown(runs) == 2.5
@@ -106,6 +107,15 @@ def test_all_claims_are_reproduced_where_everything_is_as_published():
 )
 def test_each_claim_can_fail(name, treatment, change):
     assert word(name, seeds(change, treatment)) == "not reproduced"
+
+
+@pytest.mark.parametrize(("n_test", "points"), [(500, 4.02), (2000, 2.01), (10_000, 0.9)])
+def test_the_limits_of_chance_follow_the_size_of_the_test_set(n_test, points):
+    def off(share):
+        return Rows([run("random labels", 1.0, test_error=0.9 - share * points / 100, n_test=n_test)])
+
+    low, high = lab.above_chance(off(0.99)), lab.above_chance(off(1.01))
+    assert low < CLAIMS["chance"].wants.high == 3 < high
 
 
 def test_no_verdict_where_the_runs_leave_it_open():

@@ -67,8 +67,9 @@ def interval(values: Sequence[float | Above], unit: Unit, step: float = 0.0) -> 
 
 def inside(found: Interval, region: Region) -> bool:
     """Whether the whole interval lies in the region; one without any width must not lie on its edge."""
-    if found.error == 0:
-        return region.low < found.low and found.high < region.high
+    pairs = ((found.low, region.low), (found.high, region.high))
+    if found.error == 0 and any(end == edge for end, edge in pairs if math.isfinite(edge)):
+        return False
     return region.low <= found.low and found.high <= region.high
 
 
