@@ -28,7 +28,7 @@ from truerisk.lab.rows import IncompleteError, Row, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.scales import SCALES
 from truerisk.lab.sgd import decaying_sgd
-from truerisk.lab.units import CORRELATION, PERCENT, PLAIN, POINTS, TIMES, at_least, at_most, between
+from truerisk.lab.units import CORRELATION, PERCENT, POINTS, TIMES, Unit, at_least, at_most, between
 from truerisk.nets import classic
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import learn
@@ -188,6 +188,7 @@ def same_counts(rows: Rows) -> Checked:
     return Checked(all(set(found) == {PUBLISHED[model][1]} for model, found in counts.items()), text)
 
 
+DEVIATIONS = Unit("standard deviations", digits=1, suffix=" standard deviations")
 EVERY, ENDS = ("data", "model"), {"treatment": (TRUE, RANDOM)}
 CURVES = {"treatment": LABELS, "model": FIGURE_1B}
 SLOWER = "3.6 times (Inception), 2.0 times (MLP), 1.55 times (AlexNet)"
@@ -202,7 +203,7 @@ CLAIMS = (
           "100% training accuracy; on random labels 99.34% (MLP 1x512) and 99.82% (AlexNet)", (99.34, 100),
           every=(*EVERY, "treatment", "p"), counted_on="n"),
     Claim("chance", "After random labels, a network classifies new images no better than a blind guess.", above_chance,
-          between(-3, 3, PLAIN), ZHANG.at("Table 1"), "9.78% to 10.61% test accuracy among ten classes", (-0.73, 2.03),
+          between(-3, 3, DEVIATIONS), ZHANG.at("Table 1"), "9.78% to 10.61% accuracy among ten classes", (-0.73, 2.03),
           every=EVERY, where={"treatment": RANDOM}, counted_on=6,  # one image of 500 moves the number by 0.15
           note="The number is test accuracy minus that of a guess, in binomial standard deviations of the test set. "
           "Three of them are 4 points for 500 images, 2 for 2,000, and 0.9 for 10,000."),
