@@ -158,19 +158,21 @@ def _show(result: Result, page: str) -> None:
         f"{headline(result.summary()['tally'])} {result.computed} runs computed, {result.reused} found in the store.\n",
         soft_wrap=True,
     )
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for head in ("verdict", "claim", "threshold", "measured"):
-        table.add_column(head, no_wrap=head == "verdict", overflow="fold")
+    table = Table(box=None, padding=(0, 2, 1, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for verdict in result.verdicts:
-        claim = verdict.claim
+        found = verdict.sentence.partition(": ")[2]
         table.add_row(
             MARKS.get(verdict.word, verdict.word),
-            f"{escape(claim.says)} [dim]{escape(str(claim.whose))}[/dim]",
-            escape(claim.threshold),
-            escape(verdict.measured or verdict.detail),
+            f"{escape(verdict.claim.says)} [dim]{escape(str(verdict.claim.whose))}[/dim]\n{escape(_upper(found))}",
         )
     console.print(table)
     for failure in result.failures:
         setting = ", ".join(f"{name}={value}" for name, value in failure.setting.items())
         console.print(f"[red]failed[/red]  {escape(setting)}: {escape(failure.error)}", soft_wrap=True)
     console.print(f"\n{escape(page)}", soft_wrap=True)
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
