@@ -83,7 +83,7 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (7, 3), "quick": (31, 3), "medium": (19, 3), "paper": (19, 3)},
     ),
     "capacity": Entry(
-        "What noise costs in capacity and time",
+        "Does noise need more capacity and time?",
         "a closer look at memorization",
         {"smoke": (18, 4), "quick": (82, 4), "medium": (53, 4), "paper": (68, 4)},
     ),

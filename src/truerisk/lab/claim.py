@@ -163,8 +163,8 @@ def plain_function(effect: Any, name: str) -> None:
     base = effect.func if isinstance(effect, partial) else effect
     if not getattr(base, "__qualname__", "").isidentifier():
         raise TrueriskError(
-            f"the effect of the claim {name} is not a function at the top of its file; define it there with def "
-            "(functools.partial may set its arguments)."
+            f"the effect of {name} is not a function at the top of its file; define it there with def, and set "
+            "arguments with functools.partial."
         )
 
 

@@ -225,8 +225,8 @@ def _refuse(claim: AnyClaim, every: list[Line], mine: list[Line], now: Line) -> 
         changed = not mine or _differs(mine[-1], now, scale)
         if changed and isinstance(claim, Claim) and seeds and not set(seeds) - _named(every, scale, now.batch):
             raise TrueriskError(
-                f"{now.experiment}: {claim.name} is new or was changed, but its {scale} grid has no new seeds; "
-                "add some, or say why nothing was chosen anew with --restated."
+                f"{claim.name} is new or was changed, but its {scale} grid has no new seeds; add some, or say with "
+                "--restated why only code differs."
             )
 
 

@@ -136,7 +136,7 @@ def _check(claim: Exact, rows: Rows) -> Verdict:
     chosen.complete("the claim")
     found = claim.check(chosen)
     if not isinstance(found.holds, bool):
-        raise TrueriskError(f"the check of {claim.name} answered {found.holds!r}; use bool(...)")
+        raise TrueriskError(f"the check of {claim.name} answered {found.holds!r}; use bool(...).")
     return Verdict(claim, "exact" if found.holds else "not reproduced", detail=found.measured)
 
 

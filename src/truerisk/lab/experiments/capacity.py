@@ -1,4 +1,4 @@
-"""What noise costs in capacity and time (Arpit et al. 2017, Section 3.3).
+"""Does noise need more capacity and time? (Arpit et al. 2017, Section 3.3).
 
 Networks with two hidden layers are trained until every training example is correct: real data, random inputs (randX)
 and random labels (randY). Time is counted in steps of SGD. For test accuracy, 40% of the training examples are noise.
@@ -236,7 +236,7 @@ def _times(rows: Rows, field: str, title: str) -> Figure:
 
 EXPERIMENT = Experiment(
     name="capacity",
-    title="What noise costs in capacity and time",
+    title="Does noise need more capacity and time?",
     about=(
         "Examples that share patterns can be fitted together; noise has to be learned example by example. Arpit et "
         "al. find that noise inputs take longer to fit the narrower the network and the more examples there are, while "
