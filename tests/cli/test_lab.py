@@ -31,7 +31,7 @@ def test_run_a_file_and_run_it_again(run, tmp_path):
     code, out, _ = run("lab", "run", EXAMPLE, "--engine", "inline", "--out", "there")
     assert code == 0
     assert (
-        "Not known to be committed before their runs: 1 of 1 reproduced. 25 runs computed, 0 found in the store."
+        "Not known to be committed before their runs: 1 of 1 confirmed. 25 runs computed, 0 found in the store."
         in " ".join(out.split())
     )
     assert "reproduced" in out

@@ -100,7 +100,7 @@ def test_page_says_it_all(outline, lab_result):
     for text in (
         "Networks fit random labels",
         "Claims of papers: 1 of 1 reproduced; thresholds from trials: 0 of 1 reproduced, 1 not; our own questions: "
-        "0 of 1 reproduced, 1 without verdict.",
+        "0 of 1 confirmed, 1 without verdict.",
         "over 5.25 times (95%: at least",
         "A trial came first: one run of seed 7",
         "Was 3.",

@@ -51,7 +51,8 @@ STRENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # fixed before the first run
 def task(setting: Setting) -> Record:
     """Train a model with no regularizer, or with each strength: the best in validation counts, of ties the largest."""
     s = setting
-    rows, test = samples(s["data"], s["n"] + s["n_validation"], s["n_test"], derive(s["seed"], "examples"))
+    sizes, seed = (s["n"] + s["n_validation"], s["n_test"]), derive(s["seed"], "examples")
+    rows, test = samples(s["data"], *sizes, seed, s.get("data_sha256"))
     parts = rows.take(np.arange(s["n"])), rows.take(np.arange(s["n"], len(rows))), test
     X, width = _standardized(*parts), round(s["ratio"] * s["n"])
     if s["model"] != "network":
