@@ -31,7 +31,7 @@ def test_run_a_file_and_run_it_again(run, tmp_path):
     code, out, _ = run("lab", "run", EXAMPLE, "--engine", "inline", "--out", "there")
     assert code == 0
     assert (
-        "Not known to be committed before their runs: 1 of 1 confirmed. 25 runs computed, 0 found in the store."
+        "Not known to be committed before their runs: 1 of 1 reproduced. 25 runs computed, 0 found in the store."
         in " ".join(out.split())
     )
     assert "reproduced" in out
@@ -112,7 +112,7 @@ def test_commit_then_run(run, tmp_path):
     (tmp_path / "mine.py").write_text(EXAMPLE.read_text())
     code, out, _ = run("lab", "commit", "mine.py")
     assert code == 0
-    assert "falls: at most 0.5 times (5 seeds at quick)" in out
+    assert "falls: at most 0.5 times (quick: seeds 0 to 4)" in out
     assert "1 claim committed to" in out
     assert "Nothing to commit" in run("lab", "commit", "mine.py")[1]
     code, out, _ = run("lab", "run", "mine.py", "--engine", "inline", "--json")
@@ -146,7 +146,7 @@ def test_own_data(run, tmp_path, monkeypatch):
     assert not (tmp_path / "runs" / "random-labels" / "smoke.html").exists()
     code, _, err = run("lab", "run", "memorizer", "--scale", "smoke", "--data", "mine.npz")
     assert code == 2
-    assert "--data is of no use" in err
+    assert "takes no --data" in err
     code, _, err = run("lab", "run", "random-labels", "--data", "no-such.npz")
     assert code == 2
     assert "no-such.npz" in err

@@ -136,7 +136,7 @@ def test_a_failing_task_stops_nothing(request, toy, tmp_path, engine):
     result = lab.run(toy(tasks=6, extra=fails), engine=engine, out=tmp_path / "out")
     assert [row["number"] for row in result.rows] == [0, 2, 3, 5]
     assert [failure.setting["number"] for failure in result.failures] == [1, 4]
-    assert result.failures[0].error == "ValueError: no such number"
+    assert result.failures[0].error == "ValueError: no such number (toy.py, line 26)"
     assert "toy.py" in result.failures[0].trace
     assert result.verdicts[0].word == "no verdict"
     assert result.verdicts[0].measured.startswith("2 of 6 runs are missing (number=1")
@@ -165,7 +165,7 @@ def test_a_task_may_exit_and_print(toy, tmp_path, capfd, engine):
     extra = 'print("loud")\nif setting["number"] == 1:\n    raise SystemExit(7)'
     result = lab.run(toy(tasks=3, extra=extra), engine=engine, out=tmp_path / "out", workers=1)
     assert [row["number"] for row in result.rows] == [0, 2]
-    assert result.failures[0].error == "SystemExit: 7"
+    assert result.failures[0].error == "SystemExit: 7 (toy.py, line 27)"
     assert capfd.readouterr().out == ""
 
 

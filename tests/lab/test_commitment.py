@@ -108,12 +108,32 @@ def test_a_change_after_the_commitment_has_no_verdict(toy, change, said):
     word, _, sentence = judged(toy(**change))
     assert word == "no verdict"
     assert said in sentence
-    assert "truerisk lab commit toy" in sentence
+    assert f"truerisk lab commit {toy().committed.parent / 'toy.py'}" in sentence
 
 
-def test_words_may_change(toy):
+def test_words_may_change_and_the_committed_ones_are_shown(toy):
     commit(toy())
     assert judged(toy(note="read this"))[0] == "reproduced"
+    turned = toy(edit=("There is a gap.", "There is no gap."))
+    assert judged(turned)[0] == "reproduced"
+    assert find(turned, turned.claims[0], "quick").said == "There is a gap."
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (("every=()", 'every=("width",)'), "needs the field 'width' in settings"),
+        (('counted_on="n_test"', 'counted_on="n_tests"'), "counts on 'n_tests'"),
+        ((", seed=range(5)", ""), "needs the field 'seed' in settings"),
+    ],
+)
+def test_a_claim_that_could_never_be_judged_is_not_committed(toy, edit, said):
+    """Nor is anything run for it: a typo must not spend the seeds."""
+    experiment = toy(edit=edit)
+    for attempt in (commit, run):
+        with pytest.raises(TrueriskError, match=said):
+            attempt(experiment)
+    assert not experiment.committed.exists()
 
 
 def test_a_changed_claim_is_judged_on_new_seeds_alone(toy):
@@ -279,6 +299,32 @@ def test_code_has_one_hash_in_every_python():
     """`ast.unparse` writes the quotes of this function differently from 3.12 on; the outline knows no quotes."""
     source = "def f(x):\n    return f\"{', '.join(x)} of {x['a']!r:>8}\""
     assert hash_code(source, "f", write=outline) == "481028a7729b0d8b"
+
+
+def test_a_task_that_ignores_its_seed_has_no_verdict(toy):
+    result = run(toy(error="setting['p'] * 0.5"), engine="inline", out="memory://copies")
+    assert (
+        result.verdicts[0].sentence == "No verdict: all seeds have the same records; use setting['seed'] in the task."
+    )
+    assert result.verdicts[1].word == "exact"
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (("seed=range(5)", "seed=5"), "product has seed=5; give a list or range"),
+        (('"quick": grid', '"quick": grid()'), "give the function, without calling it"),
+        (("return product", "return nowhere or product"), "fails in line 8 .NameError"),
+        (("OURS, every", '"me", every'), "has whose='me'; use OURS"),
+        (("at_least(20, POINTS)", "20"), "wants 20; use at_least"),
+        (("at_least(20, POINTS)", 'at_least(20, "points")'), "the unit is 'points'"),
+        (("every=()", 'every="p"'), "use a tuple"),
+        (('"toy", "Toy"', '"capacity", "Toy"'), "choose another name"),
+    ],
+)
+def test_slips_end_in_one_sentence(toy, edit, said):
+    with pytest.raises(TrueriskError, match=said):
+        run(toy(edit=edit), engine="inline", out="memory://slips")
 
 
 # ---- the experiments that come with truerisk --------------------------------------------------------------------

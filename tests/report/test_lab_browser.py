@@ -53,7 +53,7 @@ def test_index(browser, index, width):
     browser.open(index, width)
     assert browser.driver.title == (
         "The lab: Claims of papers: 2 of 2 reproduced; thresholds from trials: 0 of 2 reproduced, 2 not; "
-        "our own questions: 0 of 2 confirmed, 2 without verdict."
+        "our own questions: 0 of 2 reproduced, 2 without verdict."
     )
     for scheme in ("light", "dark"):
         browser.paper(width, scheme)

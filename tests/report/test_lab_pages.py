@@ -100,7 +100,7 @@ def test_page_says_it_all(outline, lab_result):
     for text in (
         "Networks fit random labels",
         "Claims of papers: 1 of 1 reproduced; thresholds from trials: 0 of 1 reproduced, 1 not; our own questions: "
-        "0 of 1 confirmed, 1 without verdict.",
+        "0 of 1 reproduced, 1 without verdict.",
         "over 5.25 times (95%: at least",
         "A trial came first: one run of seed 7",
         "Was 3.",
@@ -320,8 +320,20 @@ def test_refusals(lab_result):
     with pytest.raises(TrueriskError, match="needs a series"):
         drawable(replace(SMALL, mark="heat"))
     experiment = replace(lab_result.experiment, figures=lambda rows: [SMALL, Table("f", "", "", [], [])])
-    with pytest.raises(TrueriskError, match="rename one"):
-        render_lab(replace(lab_result, experiment=experiment))
+    assert "are named f; rename one.)" in render_lab(replace(lab_result, experiment=experiment))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mark": "scatter"}, "must be one of line, points, bar, heat"),
+        ({"series": "epochs"}, "no row of figure f has the field 'epochs'; its rows have"),
+        ({"low": "lo"}, "no row of figure f has the field 'lo'"),
+    ],
+)
+def test_a_slip_in_a_figure_names_it(change, said):
+    with pytest.raises(TrueriskError, match=said):
+        replace(SMALL, **change)
 
 
 def test_missing_library(lab_result, monkeypatch):

@@ -14,7 +14,9 @@ from truerisk import progress
 from truerisk.errors import TrueriskError
 
 if TYPE_CHECKING:
-    from truerisk.lab import Result
+    from collections.abc import Sequence
+
+    from truerisk.lab import Failure, Result
 
 MARKS = {
     "reproduced": "[green]reproduced[/green]",
@@ -70,10 +72,20 @@ def commit(name: str, restated: str, json: bool) -> None:
         print(json_module.dumps({"file": str(experiment.committed), "lines": written}))
         return
     for line in lines:
-        seeds = ", ".join(f"{len(some)} seeds at {scale}" for scale, some in line.seeds.items() if some)
+        seeds = ", ".join(f"{scale}: seeds {_range(some)}" for scale, some in line.seeds.items() if some)
         print(f"{line.claim}: {line.wants}{f' ({seeds})' if seeds else ''}")
     count = f"{len(lines)} {'claim' if len(lines) == 1 else 'claims'}"
     print(f"{count} committed to {experiment.committed}." if lines else "Nothing to commit: no claim has changed.")
+
+
+def _range(seeds: Sequence[int]) -> str:
+    """
+    >>> _range([0, 1, 2]), _range([1, 3])
+    ('0 to 2', '1, 3')
+    """
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))
 
 
 def run(
@@ -109,7 +121,7 @@ def run(
     progress.enable(not quiet)
     chosen = _having(names(), scale, quiet) if every else wanted
     for name in chosen:  # before anything is written: a slip in a name or a scale leaves nothing behind
-        load(name).settings(scale)
+        load(name).check(scale)
         if data is not None:
             on_own_data(load(name), scale, data)
     store = Store(out)
@@ -129,11 +141,16 @@ def run(
         print(json_module.dumps({"experiments": entries, "index": index}))
     else:
         print(f"\nOpen {index} in a browser.")
+    broken = sum(verdict.reason == "broken" for result in results for verdict in result.verdicts)
     failed = sum(len(result.failures) for result in results)
     if failed:
         raise TrueriskError(
             f"{failed} {'run' if failed == 1 else 'runs'} failed, see above and on the pages; "
             "the same command tries only these again."
+        )
+    if broken:
+        raise TrueriskError(
+            f"{broken} {'claim is' if broken == 1 else 'claims are'} broken, see above; repair and rerun."
         )
 
 
@@ -161,17 +178,29 @@ def _show(result: Result, page: str) -> None:
     table = Table(box=None, padding=(0, 2, 1, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for verdict in result.verdicts:
+    told = [] if all(verdict.reason == "smoke" for verdict in result.verdicts) else result.verdicts
+    if result.verdicts and not told:
+        console.print("A smoke run only shows that the program works: claims get no verdict.")
+    for verdict in told:
         found = verdict.sentence.partition(": ")[2]
         table.add_row(
             MARKS.get(verdict.word, verdict.word),
             f"{escape(verdict.claim.says)} [dim]{escape(str(verdict.claim.whose))}[/dim]\n{escape(_upper(found))}",
         )
     console.print(table)
-    for failure in result.failures:
-        setting = ", ".join(f"{name}={value}" for name, value in failure.setting.items())
-        console.print(f"[red]failed[/red]  {escape(setting)}: {escape(failure.error)}", soft_wrap=True)
+    for error, alike in _alike(result.failures).items():
+        setting = ", ".join(f"{name}={value}" for name, value in alike[0].setting.items())
+        more = f" (and {len(alike) - 1} more runs)" if len(alike) > 1 else ""
+        console.print(f"[red]failed[/red]  {escape(setting)}: {escape(error)}{more}", soft_wrap=True)
     console.print(f"\n{escape(page)}", soft_wrap=True)
+
+
+def _alike(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
+    """Failed runs by what happened: one slip in a task makes all of them fail."""
+    found: dict[str, list[Failure]] = {}
+    for failure in failures:
+        found.setdefault(failure.error, []).append(failure)
+    return found
 
 
 def _upper(text: str) -> str:

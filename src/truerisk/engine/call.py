@@ -59,9 +59,19 @@ def call(task: Task, setting: dict[str, Any], code: str) -> Answer:
             with limited(int(setting.get(THREADS, 1))), seeded_globals(derive(0, canonical(setting))), _silence():
                 record = _checked(setting, task(dict(setting)))
         except (Exception, SystemExit) as error:
-            line = f"{type(error).__name__}: {error}" if not isinstance(error, TrueriskError) else str(error)
+            line = (
+                f"{type(error).__name__}: {error}{_place(error)}"
+                if not isinstance(error, TrueriskError)
+                else str(error)
+            )
             return Answer(None, time.perf_counter() - start, " ".join(line.split()), traceback.format_exc())
         return Answer(record, time.perf_counter() - start)
+
+
+def _place(error: BaseException) -> str:
+    """Where an error arose, for people who wrote the task."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f" ({frame.filename.rpartition('/')[2]}, line {frame.lineno})"
 
 
 def _checked(setting: dict[str, Any], record: Any) -> dict[str, Any]:

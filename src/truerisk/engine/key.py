@@ -53,6 +53,6 @@ def _offender(value: Any, where: str = "") -> str:
     elif value is None or isinstance(value, str | int | float):
         return ""
     else:
-        return f"{where or 'it'} is a {type(value).__name__}"
+        return f"{where or 'it'} is a {type(value).__name__}; use float(...) or int(...)"
     found = (_offender(part, f"{where}[{name!r}]") for name, part in parts)
     return next((text for text in found if text), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import sys
+import traceback
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -161,6 +162,8 @@ def _from_file(path: Path) -> Experiment:
     except (OSError, UnicodeDecodeError) as error:
         raise TrueriskError(f"{path} cannot be read ({error}); give the path of a Python file.") from error
     experiment = _executed(path.stem, source)
+    if experiment.name in ENTRIES:
+        raise TrueriskError(f"{path} is named {experiment.name}, like an experiment of truerisk; choose another name.")
     name = getattr(experiment.task, "__qualname__", "")
     if not name.isidentifier():
         raise TrueriskError(f"{path}: the task must be a function at the top of the file; define it there with def.")
@@ -176,8 +179,12 @@ def _executed(name: str, source: str) -> Experiment:
     setattr(module, SOURCE, source)
     try:
         exec(compile(source, f"{name}.py", "exec", dont_inherit=True), module.__dict__)
+    except TrueriskError as error:
+        raise TrueriskError(f"{name}.py does not run: {error}") from error
     except Exception as error:
-        raise TrueriskError(f"{name}.py does not run: {type(error).__name__}: {error}") from error
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == f"{name}.py"]
+        where = f" (line {lines[-1]})" if lines else ""
+        raise TrueriskError(f"{name}.py does not run: {type(error).__name__}: {error}{where}") from error
     found = getattr(module, VARIABLE, None)
     if not isinstance(found, Experiment):
         raise TrueriskError(f"{name}.py defines no {VARIABLE} = truerisk.lab.Experiment(...); add one.")

@@ -93,8 +93,11 @@ def _named(claim: Claim, runs: Rows) -> list[tuple[str, Number]]:
 
 def _refuse(value: Any, claim: Claim) -> None:
     plain = value.value if isinstance(value, Above) else value
+    if plain is None:
+        raise TrueriskError(f"the effect of {claim.name} returned nothing; check whether `return` is missing.")
     if isinstance(plain, bool) or not isinstance(plain, float | int):
-        raise TrueriskError(f"the effect of {claim.name} returned a {type(plain).__name__}; use float(...).")
+        fix = 'use .one("field")' if isinstance(plain, Rows) else "use float(...)"
+        raise TrueriskError(f"the effect of {claim.name} returned a {type(plain).__name__}; {fix}.")
     if not math.isfinite(plain):
         raise TrueriskError(f"the effect of {claim.name} is {plain}; check the fields that it divides.")
     claim.wants.unit.refuse(plain)

@@ -96,16 +96,22 @@ class Claim:
 
     def __post_init__(self) -> None:
         _check_words(self.name, self.says)
+        _check_source(self.name, self.whose)
         plain_function(self.effect, self.name)
+        if not isinstance(self.wants, Region):
+            raise TrueriskError(f"the claim {self.name} wants {self.wants!r}; use at_least(20, POINTS) or the like.")
+        if isinstance(self.every, str) or "seed" in self.every:
+            raise TrueriskError(f'the claim {self.name} has every={self.every!r}; use a tuple such as ("model",).')
         unit, ends = self.wants.unit, (self.wants.low, self.wants.high)
         if not any(unit.low < end < unit.high for end in ends if math.isfinite(end)) or ends[0] >= unit.high:
             raise TrueriskError(
-                f"the claim {self.name} wants {self.threshold}, which no number in {unit.name} could miss, or meet; "
-                "move its threshold into the range of the unit."
+                f"the claim {self.name} wants {self.threshold}, but {unit.name} lie between {unit.number(unit.low)} "
+                f"and {unit.number(unit.high)}; choose a threshold strictly between."
             )
-        if isinstance(self.counted_on, int) and self.counted_on < 1:
+        if not (self.counted_on is None or isinstance(self.counted_on, str) or _count(self.counted_on)):
             raise TrueriskError(
-                f"the claim {self.name} is counted on {self.counted_on}, but must be at least 1; give n."
+                f"the claim {self.name} has counted_on={self.counted_on!r}, but must have a field or an integer of at "
+                "least 1; give the number of examples."
             )
         if self.wants.unit in (PERCENT, POINTS) and self.counted_on is None:
             raise TrueriskError(
@@ -148,6 +154,7 @@ class Exact:
 
     def __post_init__(self) -> None:
         _check_words(self.name, self.says)
+        _check_source(self.name, self.whose)
         plain_function(self.check, self.name)
 
     @property
@@ -166,6 +173,15 @@ def plain_function(effect: Any, name: str) -> None:
             f"the effect of {name} is not a function at the top of its file; define it there with def, and set "
             "arguments with functools.partial."
         )
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _check_source(name: str, whose: Any) -> None:
+    if not isinstance(whose, Source):
+        raise TrueriskError(f'the claim {name} has whose={whose!r}; use OURS, or Paper(...).at("Table 1").')
 
 
 def _check_words(name: str, says: str) -> None:

@@ -55,6 +55,7 @@ class Line:
 
     experiment: str
     claim: str
+    says: str
     wants: str  # the threshold, in words
     rule: str  # region, unit, cells, group: a hash
     code: str  # of effect and task: a hash
@@ -74,6 +75,8 @@ class Commitment:
     seeds: frozenset[int] | None = None
     at: str = ""
     restated: tuple[str, ...] = ()
+    said: str = ""  # the sentence as it was committed, where it reads differently today
+    spent: int = 0  # seeds that do not count, because earlier lines name them
 
     def first(self, first_run: str) -> bool:
         """Whether it is known to have come before the earliest run, whose time is "" where that is not known."""
@@ -89,13 +92,14 @@ class Commitment:
         """
         if not self.at:
             return "not committed before its runs"
-        when = f"committed {self.at[:10]}"
+        when = f"committed {self.at[:10]}" + (f" for {len(self.seeds)} new seeds" if self.spent and self.seeds else "")
         if not first_run:
             return f"{when}; the dates of its runs are not known"
         return f"{when}, before its runs" if self.first(first_run) else f"{when}, after its first run"
 
     def json(self) -> dict[str, Any]:
-        return {"at": self.at or None, "changed": self.changed, "restated": list(self.restated)}
+        found = {"at": self.at or None, "changed": self.changed, "restated": list(self.restated)}
+        return {**found, "said": self.said, "spent": self.spent}
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
@@ -114,7 +118,7 @@ def find(experiment: Experiment, claim: AnyClaim, scale: str) -> Commitment:
     if differs:
         return Commitment(
             f"{differs} than what was committed {newest.at[:10]}; commit it again with "
-            f"`truerisk lab commit {experiment.name}`, or undo the change"
+            f"`truerisk lab commit {experiment.handle}` and new seeds, or undo the change"
         )
     chain = [newest]  # back to the line that chose anew at this scale
     for line in reversed(lines[:-1]):
@@ -125,7 +129,9 @@ def find(experiment: Experiment, claim: AnyClaim, scale: str) -> Commitment:
     seeds = frozenset(newest.seeds.get(scale, ())) - _named(every, scale, first.batch)
     if isinstance(claim, Claim) and not seeds:
         return Commitment("all its seeds were used before the claim was changed; give its grid new seeds", at=first.at)
-    return Commitment("", seeds, first.at, tuple(line.restated for line in reversed(chain) if line.restated))
+    restated = tuple(line.restated for line in reversed(chain) if line.restated)
+    said = first.says if first.says != claim.says else ""
+    return Commitment("", seeds, first.at, restated, said, len(newest.seeds.get(scale, ())) - len(seeds))
 
 
 def read(path: Path) -> list[Line]:
@@ -169,6 +175,8 @@ def _differs(line: Line, now: Line, scale: str) -> str:
 
 def commit(experiment: Experiment, restated: str = "") -> list[Line]:
     """Append a line for each claim that is new or differs from its newest line; return these lines."""
+    for scale in experiment.grids:
+        experiment.check(scale)
     lines = read(experiment.committed)
     every = [line for line in lines if line.experiment == experiment.name]
     fresh, batch = [], 1 + max((line.batch for line in every), default=0)
@@ -198,7 +206,7 @@ def line_of(experiment: Experiment, claim: AnyClaim, batch: int = 0, restated: s
     code = _hash([_code(effect, EFFECT), _code(experiment.task, TASK)])
     now, commit_now = stamp(), _head(experiment.committed.parent)
     rule = _hash([experiment.version, _rule(claim)])
-    names = (experiment.name, claim.name, claim.threshold)
+    names = (experiment.name, claim.name, claim.says, claim.threshold)
     return Line(*names, rule, code, settings, seeds, now, commit_now, batch, restated)
 
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truerisk.engine import canonical
 from truerisk.errors import TrueriskError
 from truerisk.lab import commitment
-from truerisk.lab.cells import slices
+from truerisk.lab.cells import refuse_fields, slices, step
 from truerisk.lab.claim import AnyClaim, Claim, Paper
 from truerisk.lab.figure import Exhibit
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.scales import refuse_scale
-from truerisk.lab.verdict import Verdict, judge
+from truerisk.lab.verdict import Verdict, judge, line_of
 
 if TYPE_CHECKING:
     from truerisk.data import Data
@@ -67,7 +69,24 @@ class Experiment:
         refuse_scale(scale)
         if scale not in self.grids:
             raise TrueriskError(f"{self.name} has no scale {scale!r}; choose one of {', '.join(self.grids)}.")
-        return self.grids[scale]()
+        return _listed(self.name, scale, self.grids[scale])
+
+    @property
+    def handle(self) -> str:
+        """What `truerisk lab run` and `lab commit` call it: its name, or the file that it is in."""
+        file = str(self.committed)
+        return self.name if self.committed == commitment.FILE else file.replace(".committed.json", ".py")
+
+    def check(self, scale: str) -> None:
+        """Refuse claims about fields that no setting has, before hours are spent on runs."""
+        rows = Rows([], self.settings(scale))
+        for claim in self.speaking(scale):
+            if isinstance(claim, Claim):
+                with suppress(IncompleteError):  # at this scale no run is what it is about
+                    for _, some in slices(claim, rows):
+                        step(claim, some)
+            else:
+                refuse_fields(claim.name, claim.where, rows)
 
     def speaking(self, scale: str) -> list[AnyClaim]:
         """The claims that say anything at this scale; a smoke run tries them all, for slips in their code."""
@@ -75,7 +94,14 @@ class Experiment:
 
     def judge(self, rows: Rows, scale: str) -> list[Verdict]:
         """A verdict on every claim that says anything at this scale."""
-        return [judge(claim, rows, scale, commitment.find(self, claim, scale)) for claim in self.speaking(scale)]
+        copies = _copies(rows)
+        found = []
+        for claim in self.speaking(scale):
+            verdict = judge(claim, rows, scale, commitment.find(self, claim, scale))
+            if copies and isinstance(claim, Claim):  # a spread of 0 would be the task's, not the world's
+                verdict = Verdict(claim, "no verdict", "broken", copies, commitment=verdict.commitment)
+            found.append(verdict)
+        return found
 
 
 def product(fixed: Setting | None = None, /, **varied: Iterable[Any]) -> list[Setting]:
@@ -84,8 +110,44 @@ def product(fixed: Setting | None = None, /, **varied: Iterable[Any]) -> list[Se
     >>> product({"n": 100}, p=(0, 1), seed=range(2))[:2]
     [{'n': 100, 'p': 0, 'seed': 0}, {'n': 100, 'p': 0, 'seed': 1}]
     """
+    for name, values in varied.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise TrueriskError(f"product has {name}={values!r}; give a list or range, or put it into the first dict.")
     rows = itertools.product(*map(list, varied.values()))
     return [{**(fixed or {}), **dict(zip(varied, row, strict=True))} for row in rows]
+
+
+def _copies(rows: Rows) -> str:
+    """What is said where the task ignores its seed: all seeds have the same records in all settings."""
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        if "seed" in row:
+            setting = canonical({name: row[name] for name in sorted(rows.fields & row.keys()) if name != "seed"})
+            record = canonical({name: row[name] for name in row if name not in rows.fields})
+            told.setdefault(setting, []).append(record)
+    several = [records for records in told.values() if len(records) > 1]
+    if not several or any(len(set(records)) > 1 for records in several):
+        return ""
+    return "all seeds have the same records; use setting['seed'] in the task"
+
+
+def _listed(name: str, scale: str, grid: Any) -> list[Setting]:
+    """What a grid's function returns, as a list of settings; anything else is refused."""
+    if not callable(grid):
+        raise TrueriskError(
+            f"the {scale} grid of {name} is a {type(grid).__name__}; give the function, without calling it."
+        )
+    try:
+        found = grid()
+        settings = [] if isinstance(found, Mapping | str) else list(found)
+    except TrueriskError:
+        raise
+    except Exception as error:
+        line, kind = line_of(error), type(error).__name__
+        raise TrueriskError(f"the {scale} grid of {name} fails in line {line} ({kind}: {error}); repair it.") from error
+    if not settings or not all(isinstance(setting, dict) for setting in settings):
+        raise TrueriskError(f"the {scale} grid of {name} is not a list of dicts; return one dict for each run.")
+    return settings
 
 
 def unsettled(experiment: Experiment, scale: str) -> dict[str, str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from truerisk.errors import TrueriskError
 from truerisk.lab.interval import interval
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PLAIN, TIMES
 
 Cell = str | int | float | bool | None
+Mark = Literal["line", "points", "bar", "heat"]
+MARKS: tuple[Mark, ...] = get_args(Mark)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Figure:
     rows: Sequence[Mapping[str, Cell]]
     x: Axis
     y: Axis
-    mark: Literal["line", "points", "bar", "heat"] = "line"
+    mark: Mark = "line"
     series: str | None = None
     series_title: str = ""
     facet: str | None = None
@@ -58,6 +61,17 @@ class Figure:
     high: str | None = None
     rules: Sequence[Rule] = ()
     observed: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.mark not in MARKS:
+            raise TrueriskError(
+                f"the mark of figure {self.name} is {self.mark!r}, but must be one of {', '.join(MARKS)}."
+            )
+        there = {field for row in self.rows for field in row}
+        for field in (self.x.field, self.y.field, self.series, self.facet, self.low, self.high):
+            if there and field is not None and field not in there:
+                known = ", ".join(sorted(there))
+                raise TrueriskError(f"no row of figure {self.name} has the field {field!r}; its rows have {known}.")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ def on_own_data(experiment: Experiment, scale: str, name: str) -> tuple[Experime
     this data set, so the claims' commitments do not apply.
     """
     if experiment.own_data is None:
-        raise TrueriskError(f"{experiment.name} makes its own data, so --data is of no use; leave it out.")
+        raise TrueriskError(
+            f"{experiment.name} takes no --data; leave it out, or run random-labels or convex-regularization."
+        )
     data = load(name)
     if len(data) < FEWEST:
         raise TrueriskError(f"{name} has {len(data)} examples, but must have at least {FEWEST}; give more.")

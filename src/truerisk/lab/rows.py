@@ -10,6 +10,7 @@ from truerisk.engine import canonical
 from truerisk.errors import TrueriskError
 
 Row = Mapping[str, Any]
+SOME = 6  # values of a field that an error lists
 
 
 class IncompleteError(TrueriskError):
@@ -46,6 +47,7 @@ class Rows:
         self.missing = [dict(setting) for setting in missing]
         every = (name for row in [*self.present, *self.missing] for name in row)
         self.fields = frozenset(every if fields is None else fields)
+        self.absent = ""  # why there are none, where `where` found none
 
     def __len__(self) -> int:
         return len(self.present)
@@ -55,12 +57,26 @@ class Rows:
 
     def where(self, **fields: Any) -> Rows:
         """The rows whose fields equal the given values; a list, tuple or set means any of its values."""
+        for name in fields if self.present else ():
+            if name not in self.fields and not any(name in row for row in self.present):
+                raise TrueriskError(f"no run has a field {name!r}; their fields are {', '.join(self.present[0])}.")
         # A missing run has no record, so what is asked of its record may be true: it stays among the missing.
-        return Rows(
+        found = Rows(
             (row for row in self.present if all(k in row and _fits(row[k], v) for k, v in fields.items())),
             (gone for gone in self.missing if all(_fits(gone[k], v) for k, v in fields.items() if k in gone)),
             self.fields,
         )
+        found.absent = self._absent(fields) if not found.present and not found.missing else ""
+        return found
+
+    def _absent(self, fields: Mapping[str, Any]) -> str:
+        """Why no run has these values: the first field of which no run has the value, with those that runs have."""
+        for name, wanted in fields.items():
+            values = self.values(name)
+            if self.absent or not any(_fits(value, wanted) for value in values):
+                there = ", ".join(map(str, values[:SOME])) or "absent"
+                return self.absent or f"no run here has {name}={wanted!r}; {name} is {there}"
+        return f"no run here has {', '.join(f'{name}={value!r}' for name, value in fields.items())} at once"
 
     def groups(self, *names: str) -> Iterator[tuple[tuple[Any, ...], Rows]]:
         """The rows divided by the values of these fields of the setting, in order of first appearance."""
@@ -130,7 +146,7 @@ class Rows:
             are = "is" if len(self.missing) == 1 else "are"
             raise IncompleteError(f"{len(self.missing)} of {total} runs {are} missing ({first})")
         if not self.present:
-            raise IncompleteError(f"no run of this scale says anything about {name}")
+            raise IncompleteError(self.absent or f"no run of this scale says anything about {name}")
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -38,6 +38,7 @@ def run(
     if data is not None:
         experiment, label = on_own_data(experiment, scale, data)
     settings = experiment.settings(scale)
+    experiment.check(scale)
     store = out if isinstance(out, Store) else Store(out)
     grid = Grid(experiment.name, experiment.task, settings, experiment.version, experiment.cost, experiment.same)
     command = _command(name if isinstance(name, str) else experiment.name, scale, store.out, data)

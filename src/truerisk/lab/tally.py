@@ -12,7 +12,6 @@ GROUPS = {
     "ours": "our own questions",
     "late": "not known to be committed before their runs",
 }
-GOOD = {"theorem": "hold", "ours": "confirmed", "late": "confirmed"}
 WORDS = ("reproduced", "not reproduced", "no verdict")
 
 Tally = Mapping[str, Mapping[str, int]]  # group -> word -> count; "exact" counts as reproduced
@@ -45,19 +44,19 @@ def headline(found: Tally) -> str:
     """One sentence with the papers' claims first.
 
     >>> headline(tally([("paper", "reproduced"), ("paper", "not reproduced"), ("ours", "no verdict")]))
-    'Claims of papers: 1 of 2 reproduced, 1 not; our own questions: 0 of 1 confirmed, 1 without verdict.'
+    'Claims of papers: 1 of 2 reproduced, 1 not; our own questions: 0 of 1 reproduced, 1 without verdict.'
     >>> headline({})
     'No claim was checked.'
     """
-    text = "; ".join(f"{GROUPS[group]}: {_counts(found[group], GOOD.get(group, 'reproduced'))}" for group in GROUPS if group in found)
+    text = "; ".join(f"{GROUPS[group]}: {_counts(found[group], group)}" for group in GROUPS if group in found)
     return f"{text[0].upper()}{text[1:]}." if text else "No claim was checked."
 
 
-def _counts(words: Mapping[str, int], good: str) -> str:
+def _counts(words: Mapping[str, int], group: str) -> str:
     """
-    >>> _counts({"reproduced": 3, "not reproduced": 1, "no verdict": 2}, "reproduced")
+    >>> _counts({"reproduced": 3, "not reproduced": 1, "no verdict": 2}, "paper")
     '3 of 6 reproduced, 1 not, 2 without verdict'
     """
-    text = f"{words['reproduced']} of {sum(words.values())} {good}"
+    text = f"{words['reproduced']} of {sum(words.values())} {'hold' if group == 'theorem' else 'reproduced'}"
     text += f", {words['not reproduced']} not" if words["not reproduced"] else ""
     return text + (f", {words['no verdict']} without verdict" if words["no verdict"] else "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from truerisk.errors import TrueriskError
 
@@ -52,10 +53,11 @@ class Unit:
 
     def refuse(self, value: float) -> None:
         """Refuse a number that this unit cannot have."""
-        if not self.low <= value <= self.high or (self.log and value <= 0):
-            least = max(self.low, 0.0) if self.log else self.low
+        if self.log and value <= 0:
+            raise TrueriskError(f"an effect is {value:g}, but in {self.name} it must be above 0; check its numerator.")
+        if not self.low <= value <= self.high:
             raise TrueriskError(
-                f"an effect is {value:g}, but in {self.name} it must lie between {least:g} and {self.high:g}; "
+                f"an effect is {value:g}, but in {self.name} it must lie between {self.low:g} and {self.high:g}; "
                 "return the plain number, 0.12 for 12%."
             )
 
@@ -79,7 +81,9 @@ class Region:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise TrueriskError(f"a region reaches from {self.low:g} to {self.high:g}; give its lower end first.")
+            raise TrueriskError(
+                f"a region reaches from {self.low:g} to {self.high:g}; give two different ends, the lower end first."
+            )
 
     @property
     def words(self) -> str:
@@ -96,16 +100,24 @@ class Region:
         return f"{words}{suffix.removesuffix('s') if one else suffix}"
 
 
+def _check_unit(unit: Any) -> None:
+    if not isinstance(unit, Unit):
+        raise TrueriskError(f"the unit is {unit!r}, but must be a Unit; use PERCENT, POINTS, TIMES, STEPS, or PLAIN.")
+
+
 def at_least(value: float, unit: Unit) -> Region:
     """``at_least(20, POINTS)``: the number as people read it."""
+    _check_unit(unit)
     return Region(value / unit.factor, math.inf, unit)
 
 
 def at_most(value: float, unit: Unit) -> Region:
     """``at_most(3, TIMES)``: the number as people read it."""
+    _check_unit(unit)
     return Region(-math.inf, value / unit.factor, unit)
 
 
 def between(low: float, high: float, unit: Unit) -> Region:
     """``between(-3, 3, POINTS)``: the numbers as people read them. The way to say "changes little"."""
+    _check_unit(unit)
     return Region(low / unit.factor, high / unit.factor, unit)

@@ -9,6 +9,7 @@ a count or a theorem that holds. One rule serves thresholds ("at least") and equ
 from __future__ import annotations
 
 import math
+import traceback
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,7 +58,7 @@ class Verdict:
             return "No verdict: a smoke run only shows that the program works."
         if self.reason == "one seed":
             return f"No verdict: {self.measured}; with one seed its spread is unknown."
-        settle = f"; about {self.needed} seeds would settle it" if self.needed else ""
+        settle = f"; about {self.needed} new seeds would settle it" if self.needed else ""
         if self._outside:
             return (
                 f"No verdict: {self.measured} misses {self.claim.threshold}, but not clearly enough for so many cells."
@@ -122,11 +123,16 @@ def judge(claim: AnyClaim, rows: Rows, scale: str, commitment: Commitment | None
     except TrueriskError as error:
         verdict = Verdict(claim, "no verdict", "broken", str(error).rstrip("."))
     except Exception as error:
-        said = f"the effect itself failed ({type(error).__name__}: {error})"
+        said = f"the effect itself failed in line {line_of(error)} ({type(error).__name__}: {error})"
         verdict = Verdict(claim, "no verdict", "broken", said)
     if scale == "smoke" and verdict.reason != "broken":
         return Verdict(claim, "no verdict", "smoke", verdict.detail, verdict.cells, commitment=commitment)
     return Verdict(**{**verdict.__dict__, "commitment": commitment})
+
+
+def line_of(error: BaseException) -> int:
+    """The line at which an error arose."""
+    return traceback.extract_tb(error.__traceback__)[-1].lineno or 0
 
 
 def _check(claim: Exact, rows: Rows) -> Verdict:

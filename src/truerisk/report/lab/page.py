@@ -19,6 +19,7 @@ from truerisk.lab.result import Result
 from truerisk.lab.scales import SCALES
 from truerisk.lab.tally import headline
 from truerisk.lab.verdict import Verdict
+from truerisk.progress import note
 from truerisk.report.certificate import templates
 from truerisk.report.extra import extra
 from truerisk.report.lab.figures import WIDTHS, lab_spec, safe_name, static_svg
@@ -51,8 +52,7 @@ def render_lab(result: Result, index: str = "") -> str:
     """The page as HTML. All text is escaped; figures are drawn by JavaScript that the page carries."""
     environment = templates()
     environment.filters["setting"] = one_line
-    drawn, trouble = _drawn(result)
-    exhibits, live = _exhibits(result, drawn)
+    exhibits, live, trouble = _drawn(result)
     page: str = environment.get_template("lab.html.j2").render(
         result=result,
         index=quote(index),
@@ -93,15 +93,19 @@ def _claim(result: Result, verdict: Verdict) -> dict[str, Any]:
         "suffix": claim.wants.unit.suffix.strip() if isinstance(claim, Claim) else "",
         "committed": committed[:1].upper() + committed[1:],
         "restated": restated,
+        "said": verdict.commitment.said if verdict.commitment else "",
     }
 
 
-def _drawn(result: Result) -> tuple[Sequence[Exhibit], str]:
+def _drawn(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
     """The figures and tables, and what went wrong: a slip in a figure must not cost the page."""
     try:
-        return result.experiment.figures(result.rows), ""
+        return *_exhibits(result, result.experiment.figures(result.rows)), ""
     except Exception as error:
-        return [], f"The figures could not be drawn ({type(error).__name__}: {error})."
+        kind = "" if isinstance(error, TrueriskError) else f"{type(error).__name__}: "
+        told = f"the figures could not be drawn ({kind}{error})"
+        note(f"{result.experiment.name}: {told}")
+        return [], [], f"{told[0].upper()}{told[1:]}."
 
 
 def _exhibits(result: Result, exhibits: Sequence[Exhibit]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
