@@ -17,10 +17,16 @@ from truerisk.lab.samples import samples
 from truerisk.seeds import derive
 
 
-def grid() -> list[dict]:
+def quick() -> list[dict]:
     """One setting for each run. Plain values only, the seed among them."""
     how = {"n": 100, "n_test": 1000, "steps": 500}
     return product(how, width=(8, 256), replaced=(0.0, 0.3, 0.6), seed=range(5))
+
+
+def smoke() -> list[dict]:
+    """A few tiny runs that only show whether the program works."""
+    how = {"n": 20, "n_test": 50, "steps": 5}
+    return product(how, width=(8,), replaced=(0.0, 0.6), seed=(9,))
 
 
 def task(setting: dict) -> dict:
@@ -53,7 +59,7 @@ EXPERIMENT = Experiment(
     title="Random labels and two moons",
     about="Networks learn two moons, some labels being random. Does it show?",
     papers=(),
-    grids={"quick": grid},
+    grids={"smoke": smoke, "quick": quick},
     task=task,
     claims=(
         Claim(

@@ -87,3 +87,10 @@ def test_chapters_are_not_torn_apart():
 
 def test_tasks_have_different_code():
     assert len({fingerprint(load(name).task) for name in names()}) == len(names())
+
+
+def test_experiments_that_take_data_are_named_where_users_read():
+    taking = [name for name in names() if load(name).own_data is not None]
+    assert taking == ["random-labels", "convex-regularization"]
+    manual = (FOLDER.parents[3] / "docs" / "lab.rst").read_text()
+    assert "(``random-labels`` and ``convex-regularization`` take ``--data``)" in " ".join(manual.split())

@@ -12,7 +12,7 @@ from truerisk.cli.options import Json, Quiet
 lab_app = typer.Typer(help="Classic experiments on memorization and generalization.", no_args_is_help=True)
 
 
-Scale = Annotated[str, typer.Option(help="smoke, quick, medium, or paper: see 'lab list'.")]
+Scale = Annotated[str, typer.Option(help="smoke, quick, medium, or paper; lab list explains them.")]
 
 
 @lab_app.command("list")
@@ -54,7 +54,7 @@ def lab_run(
     ] = "local",
     out: Annotated[str, typer.Option(help="Folder (or any fsspec path) for records and pages.")] = "runs",
     data: Annotated[
-        str | None, typer.Option(help="Dataset of your own, as for certify (random-labels and others).")
+        str | None, typer.Option(help="Dataset of your own (random-labels, convex-regularization).")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes.", show_default="as many as cores")] = None,
     json: Json = False,

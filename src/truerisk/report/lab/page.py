@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
+from truerisk.lab.catalogue import names
 from truerisk.lab.claim import Claim
 from truerisk.lab.effect import Above
 from truerisk.lab.figure import Exhibit, Figure
@@ -61,7 +62,7 @@ def render_lab(result: Result, index: str = "") -> str:
         headline=headline(found),
         claims=[_claim(result, verdict) for verdict in result.verdicts],
         missing=" ".join(filter(None, [missing(result), trouble])),
-        scale=SCALES[result.scale],
+        scale=SCALES[result.scale] if result.experiment.name in names() else "",
         signs=SIGNS,
         palette=PALETTE,
         exhibits=exhibits,
