@@ -80,7 +80,7 @@ def numbers(certificate: truerisk.Certificate, tour: Mapping[str, Any], result: 
 
 
 def corruption_figure(rows: list[dict[str, Any]], width: int) -> str:
-    """Test error against the share of random labels, one line per network; all of them fit their training labels."""
+    """Test error against the share of random labels, a point per network; all of them fit their training labels."""
     left, right, top, bottom = 48, width - 12, 34, 250
 
     def point(p: float, error: float) -> str:
@@ -96,8 +96,11 @@ def corruption_figure(rows: list[dict[str, Any]], width: int) -> str:
         parts.append(f'<text class="soft" x="{x:.1f}" y="{bottom + 20}" text-anchor="{anchor}">{percent}%</text>')
     for network in sorted({row["network"] for row in rows}):
         own = sorted((row["p"], row["error"]) for row in rows if row["network"] == network)
-        line = " ".join(point(*each) for each in own)
-        parts.append(f'<polyline class="slope line-3" points="{line}"/>')
+        spots = [point(*each) for each in own]
+        if len(spots) > 2:  # a line between true and random labels alone would be a guess
+            parts.append(f'<polyline class="slope line-3" points="{" ".join(spots)}"/>')
+        for x, y in (spot.split(",") for spot in spots):
+            parts.append(f'<circle class="text-3" cx="{x}" cy="{y}" r="3.5"/>')
     parts.append(f'<polyline class="slope line-2" points="{point(0, 0)} {point(1, 0)}"/>')
     parts += [
         f'<text class="text-3 halo" x="{left + 12}" y="{top + 24}">error on new images</text>',

@@ -36,7 +36,7 @@ class Unit:
         """The number alone, without its unit.
 
         >>> TIMES.number(12345.0), TIMES.number(0.000123), PERCENT.number(math.inf)
-        ('12,345', '0.000123', 'infinity')
+        ('12,345', '0.0001', 'infinity')
         """
         shown = value * self.factor
         if math.isinf(shown):
@@ -44,7 +44,7 @@ class Unit:
         if abs(shown) >= 1000:
             return f"{shown:,.0f}" if abs(shown) < 1e9 else f"{shown:.3g}"
         if 0 < abs(shown) < 0.5 * 10**-self.digits:
-            return f"{shown:.3g}"
+            return f"{shown:.1g}"
         return f"{shown:,.{self.digits}f}"
 
     def say(self, value: float) -> str:
