@@ -74,7 +74,10 @@ def page(record: dict[str, Any]) -> str:
             told = claim["measured"] if claim["reason"] in ("", "straddles") else claim["sentence"]
             source = f"{claim['source']}{'; threshold from a trial' if claim['group'] == 'trial' else ''}"
             lines += _row(
-                f"{claim['says']} *{_plain(source)}*", _plain(claim["threshold"]), claim["verdict"], _plain(told)
+                f"{_plain(claim['says'])} *{_plain(source)}*",
+                _plain(claim["threshold"]),
+                claim["verdict"],
+                _plain(told),
             )
         lines.append("")
     return "\n".join(lines)
