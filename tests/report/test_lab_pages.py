@@ -102,7 +102,7 @@ def test_page_says_it_all(outline, lab_result):
         "Claims of papers: 1 of 1 reproduced; thresholds from trials: 0 of 1 reproduced, 1 not; our own questions: "
         "0 of 1 reproduced, 1 without verdict.",
         "over 5.25 times (95%: at least",
-        "A trial came first: one run of seed 7",
+        "Threshold from a trial: one run of seed 7",
         "Was 3.",
         "Committed 2026-01-01, before its runs",
         "4 cells",
