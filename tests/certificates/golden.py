@@ -178,6 +178,9 @@ def arithmetic() -> str:
     )
     mine = [p.detach().numpy().tobytes() for p in net.parameters()]
     mine += [other.numpy().tobytes(), np.exp(np.random.default_rng(3).standard_normal(64)).tobytes()]
+    # The optimal rescaling uses NumPy's linear algebra, whose kernels differ between processors with the same torch.
+    square = np.random.default_rng(4).standard_normal((60, 60))
+    mine += [each.tobytes() for each in (square @ square, square @ square[0], np.linalg.solve(square, square[0]))]
     return hashlib.sha256(b"".join(mine)).hexdigest()
 
 
