@@ -64,7 +64,7 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             name="harm",
-            says="With 60% random labels, the test error is 5 points higher.",
+            says="With 60% random labels, the test error is at least 5 points higher.",
             effect=harm,
             wants=at_least(5, POINTS),
             whose=OURS,

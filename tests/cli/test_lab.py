@@ -122,7 +122,7 @@ def test_commit_then_run(run, tmp_path):
     code, out, _ = run("lab", "run", "mine.py", "--engine", "inline", "--json")
     [entry] = json.loads(out)["experiments"]
     assert entry["claims"][0]["verdict"] == "no verdict"
-    assert "its region, unit, or cells are others" in entry["claims"][0]["sentence"]
+    assert "its region, unit, or cells differ" in entry["claims"][0]["sentence"]
     code, _, err = run("lab", "commit", "mine.py")
     assert code == 2
     assert "no new seeds" in err

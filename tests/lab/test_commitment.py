@@ -1,5 +1,6 @@
 """Commitments: what is judged, on which seeds, and what a page may say about dates."""
 
+import ast
 import json
 import subprocess
 from dataclasses import replace
@@ -98,9 +99,9 @@ def test_a_committed_claim(toy):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"threshold": 10}, "its region, unit, or cells are others"),
-        ({"error": ERROR + " + 0.0"}, "its effect or task has other code"),
-        ({"seeds": "range(6)"}, "its settings or seeds at quick scale are others"),
+        ({"threshold": 10}, "its region, unit, or cells differ from what was committed"),
+        ({"error": ERROR + " + 0.0"}, "the code of its effect or task differ from"),
+        ({"seeds": "range(6)"}, "its settings or seeds at quick scale differ from"),
     ],
 )
 def test_a_change_after_the_commitment_has_no_verdict(toy, change, said):
@@ -202,10 +203,31 @@ def test_lines_are_appended(toy):
     assert json.loads(toy().committed.read_text())[:2] == json.loads(before)
 
 
-def test_a_damaged_file_is_one_sentence(toy):
-    toy().committed.write_text("[{}]")
-    with pytest.raises(TrueriskError, match="restore it from git"):
-        commit(toy())
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "[{}]", "{}", "[", "[" * 5000, "[[]]", {"seeds": [0]}, {"seeds": {"quick": [[0]]}}, {"seeds": {"quick": "abc"}},
+        {"at": 5}, {"at": "0"}, {"at": "2020-99-99 nonsense"}, {"restated": None}, {"settings": 5}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_one_sentence_before_any_run(toy, damage):
+    commit(toy())
+    if isinstance(damage, dict):
+        lines = json.loads(toy().committed.read_text())
+        damage = json.dumps([{**line, **damage} for line in lines])
+    toy().committed.write_text(damage)
+    for attempt in (commit, run):
+        with pytest.raises(TrueriskError, match="is not a file of commitments"):
+            attempt(toy())
+
+
+def test_earlier_forms_are_counted(toy):
+    for start in (0, 5, 10):
+        experiment = toy(seeds=f"range({start}, {start + 5})")
+        commit(experiment)
+    found = find(experiment, experiment.claims[0], "quick")
+    assert (found.earlier, found.seeds) == (2, {10, 11, 12, 13, 14})
+    assert "after 2 earlier forms" in found.words("2100-01-01T00:00:00.000Z")
 
 
 def test_dates():
@@ -298,6 +320,7 @@ def test_the_page_speaks_of_the_seeds_that_count(toy):
 def test_code_has_one_hash_in_every_python():
     """`ast.unparse` writes the quotes of this function differently from 3.12 on; the outline knows no quotes."""
     source = "def f(x):\n    return f\"{', '.join(x)} of {x['a']!r:>8}\""
+    assert outline(ast.parse("True")) != outline(ast.parse("'True'"))
     assert hash_code(source, "f", write=outline) == "481028a7729b0d8b"
 
 
@@ -307,6 +330,18 @@ def test_a_task_that_ignores_its_seed_has_no_verdict(toy):
         result.verdicts[0].sentence == "No verdict: all seeds have the same records; use setting['seed'] in the task."
     )
     assert result.verdicts[1].word == "exact"
+
+
+def test_seeds_that_agree_exactly_prove_nothing(toy):
+    """The records differ, but the effect moves in steps that are too coarse to show it."""
+    plain = ('POINTS), OURS, every=(), counted_on="n_test"', "PLAIN), OURS, every=()")
+    coarse = toy(error="[setting['seed'], setting['p']][1] * 30.0 + 0 * setting['seed']", edit=plain)
+    task = replace(
+        coarse.task, source=coarse.task.source.replace('return {"error"', 'return {"s": setting["seed"] / 7, "error"')
+    )
+    [verdict, _] = run(replace(coarse, task=task), engine="inline", out="memory://coarse").verdicts
+    assert (verdict.word, verdict.reason) == ("no verdict", "no spread")
+    assert "give the claim counted_on" in verdict.sentence
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 import math
-from functools import partial
+from functools import partial, wraps
 
 import pytest
 
@@ -303,6 +303,12 @@ def test_a_tie_in_all_seeds_shows_no_difference():
     """Random labels took exactly as long as true ones: that is not longer."""
     found = verdict(claim(one, at_least(1, TIMES), counted_on=None))
     assert (found.word, found.reason) == ("no verdict", "straddles")
+
+
+def test_an_effect_in_disguise_is_refused():
+    """Its code would not be the code that is committed."""
+    with pytest.raises(TrueriskError, match="define it there with def"):
+        claim(wraps(gap)(lambda runs: 0.0))
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,8 @@ def outline(node: Any) -> str:
         return f"{type(node).__name__}({' '.join(f'{name}={outline(value)}' for name, value in fields)})"
     if isinstance(node, list):
         return f"[{' '.join(map(outline, node))}]"
-    return node if isinstance(node, str) and node.isidentifier() else repr(node)
+    bare = isinstance(node, str) and node.isidentifier() and node not in ("True", "False", "None")
+    return node if bare else repr(node)
 
 
 def _text(pieces: dict[Place, list[Piece]]) -> str:

@@ -113,5 +113,9 @@ def step(claim: Claim, runs: Rows) -> float:
         if claim.counted_on not in runs.fields:
             raise TrueriskError(f"the claim {claim.name} counts on {claim.counted_on!r}, which no setting has.")
         counts = [row[claim.counted_on] for row in [*runs.present, *runs.missing] if claim.counted_on in row]
+        if not counts or not all(isinstance(count, int) and count > 0 for count in counts):
+            raise TrueriskError(
+                f"the claim {claim.name} counts on {claim.counted_on!r}, which must be a positive integer."
+            )
         return 1 / min(counts)
     return 1 / claim.counted_on if claim.counted_on else 0.0

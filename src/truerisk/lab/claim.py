@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -102,6 +103,7 @@ class Claim:
             raise TrueriskError(f"the claim {self.name} wants {self.wants!r}; use at_least(20, POINTS) or the like.")
         if isinstance(self.every, str) or "seed" in self.every:
             raise TrueriskError(f'the claim {self.name} has every={self.every!r}; use a tuple such as ("model",).')
+        _check_numbers(self.name, self.published_at, self.scales)
         unit, ends = self.wants.unit, (self.wants.low, self.wants.high)
         if not any(unit.low < end < unit.high for end in ends if math.isfinite(end)) or ends[0] >= unit.high:
             raise TrueriskError(
@@ -168,7 +170,8 @@ AnyClaim = Claim | Exact
 def plain_function(effect: Any, name: str) -> None:
     """Refuse an effect whose code has no name: a commitment to it could not be checked."""
     base = effect.func if isinstance(effect, partial) else effect
-    if not getattr(base, "__qualname__", "").isidentifier():
+    own, module = getattr(base, "__qualname__", ""), sys.modules.get(getattr(base, "__module__", ""))
+    if not own.isidentifier() or (module is not None and vars(module).get(own) is not base):
         raise TrueriskError(
             f"the effect of {name} is not a function at the top of its file; define it there with def, and set "
             "arguments with functools.partial."
@@ -177,6 +180,14 @@ def plain_function(effect: Any, name: str) -> None:
 
 def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _check_numbers(name: str, published: Any, scales: Any) -> None:
+    ends = published if isinstance(published, tuple) else (published,)
+    if published is not None and not (len(ends) <= 2 and all(isinstance(end, int | float) for end in ends)):
+        raise TrueriskError(f"the claim {name} has published_at={published!r}; use a number or two in a tuple.")
+    if isinstance(scales, str) or not isinstance(scales, tuple | list):
+        raise TrueriskError(f'the claim {name} has scales={scales!r}; use a tuple such as ("quick",).')
 
 
 def _check_source(name: str, whose: Any) -> None:

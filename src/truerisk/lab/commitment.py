@@ -25,7 +25,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,10 +78,11 @@ class Commitment:
     restated: tuple[str, ...] = ()
     said: str = ""  # the sentence as it was committed, where it reads differently today
     spent: int = 0  # seeds that do not count, because earlier lines name them
+    earlier: int = 0  # times that the claim was committed before, with other rules or seeds
 
     def first(self, first_run: str) -> bool:
         """Whether it is known to have come before the earliest run, whose time is "" where that is not known."""
-        return bool(self.at and first_run and self.at <= first_run)
+        return bool(self.at and not self.changed and first_run and self.at <= first_run)
 
     def words(self, first_run: str) -> str:
         """What a page says about it.
@@ -92,14 +94,17 @@ class Commitment:
         """
         if not self.at:
             return "not committed before its runs"
+        if self.changed:
+            return f"changed since it was committed {self.at[:10]}"
         when = f"committed {self.at[:10]}" + (f" for {len(self.seeds)} new seeds" if self.spent and self.seeds else "")
+        when += f" (after {self.earlier} earlier {'form' if self.earlier == 1 else 'forms'})" if self.earlier else ""
         if not first_run:
             return f"{when}; the dates of its runs are not known"
         return f"{when}, before its runs" if self.first(first_run) else f"{when}, after its first run"
 
     def json(self) -> dict[str, Any]:
         found = {"at": self.at or None, "changed": self.changed, "restated": list(self.restated)}
-        return {**found, "said": self.said, "spent": self.spent}
+        return {**found, "said": self.said, "spent": self.spent, "earlier": self.earlier}
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
@@ -117,8 +122,9 @@ def find(experiment: Experiment, claim: AnyClaim, scale: str) -> Commitment:
     differs = _differs(newest, now, scale)
     if differs:
         return Commitment(
-            f"{differs} than what was committed {newest.at[:10]}; commit it again with "
-            f"`truerisk lab commit {experiment.handle}` and new seeds, or undo the change"
+            f"{differs} differ from what was committed {newest.at[:10]}; commit the claim again with "
+            f"`truerisk lab commit {experiment.handle}` and new seeds, or undo the change",
+            at=newest.at,
         )
     chain = [newest]  # back to the line that chose anew at this scale
     for line in reversed(lines[:-1]):
@@ -131,7 +137,9 @@ def find(experiment: Experiment, claim: AnyClaim, scale: str) -> Commitment:
         return Commitment("all its seeds were used before the claim was changed; give its grid new seeds", at=first.at)
     restated = tuple(line.restated for line in reversed(chain) if line.restated)
     said = first.says if first.says != claim.says else ""
-    return Commitment("", seeds, first.at, restated, said, len(newest.seeds.get(scale, ())) - len(seeds))
+    spent = len(newest.seeds.get(scale, ())) - len(seeds)
+    forms = [line for line in lines[: len(lines) - len(chain)] if not line.restated]
+    return Commitment("", seeds, first.at, restated, said, spent, len(forms))
 
 
 def read(path: Path) -> list[Line]:
@@ -142,9 +150,30 @@ def read(path: Path) -> list[Line]:
 @cache
 def _parsed(path: Path, _changed: int) -> tuple[Line, ...]:
     try:
-        return tuple(Line(**entry) for entry in json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, OSError) as error:
-        raise TrueriskError(f"{path} is not a file of commitments ({error}); restore it from git.") from error
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(entries, list):
+            raise TypeError("it is not a list")
+        return tuple(_checked(entry) for entry in entries)
+    except (ValueError, TypeError, OSError, RecursionError) as error:
+        told = " ".join(str(error).split())[:100]
+        raise TrueriskError(f"{path} is not a file of commitments ({told}); restore or delete it.") from error
+
+
+def _checked(entry: Any) -> Line:
+    """A line whose fields have their types; the time is one that sorts."""
+    if not isinstance(entry, dict):
+        raise TypeError("a line is not an object")
+    texts = ("experiment", "claim", "says", "wants", "rule", "code", "at", "commit", "restated")
+    wrong = [name for name in texts if not isinstance(entry.get(name), str)]
+    wrong += [name for name in ("settings", "seeds") if not isinstance(entry.get(name), dict)]
+    wrong += ["batch"] if type(entry.get("batch")) is not int else []
+    if wrong or set(entry) - {each.name for each in fields(Line)}:
+        raise TypeError(f"a line has no proper field {wrong[0]!r}" if wrong else "a line has unknown fields")
+    if not all(isinstance(some, list) and all(type(s) is int for s in some) for some in entry["seeds"].values()):
+        raise TypeError("seeds are not lists of integers")
+    if stamp(datetime.fromisoformat(entry["at"])) != entry["at"]:
+        raise ValueError("a time is not in UTC with milliseconds")
+    return Line(**entry)
 
 
 def _history(lines: list[Line], name: str) -> list[Line]:
@@ -163,9 +192,9 @@ def _named(lines: Iterable[Line], scale: str, batch: int) -> set[int]:
 def _differs(line: Line, now: Line, scale: str) -> str:
     """Which part of a claim differs from a line at this scale."""
     parts = {
-        "its region, unit, or cells are others": (line.rule, now.rule),
-        "its effect or task has other code": (line.code, now.code),
-        f"its settings or seeds at {scale} scale are others": (line.settings.get(scale), now.settings.get(scale)),
+        "its region, unit, or cells": (line.rule, now.rule),
+        "the code of its effect or task": (line.code, now.code),
+        f"its settings or seeds at {scale} scale": (line.settings.get(scale), now.settings.get(scale)),
     }
     return next((words for words, (then, today) in parts.items() if then != today), "")
 
@@ -180,9 +209,12 @@ def commit(experiment: Experiment, restated: str = "") -> list[Line]:
     lines = read(experiment.committed)
     every = [line for line in lines if line.experiment == experiment.name]
     fresh, batch = [], 1 + max((line.batch for line in every), default=0)
+    at, head = stamp(), _head(experiment.committed.parent)
     for claim in experiment.claims:
         mine = _history(every, claim.name)
-        now = line_of(experiment, claim, batch, restated if mine else _renamed(experiment, claim, every))
+        now = line_of(experiment, claim)
+        why = restated if mine else _renamed(experiment, now, every)
+        now = replace(now, at=at, commit=head, batch=batch, restated=why)
         if mine and not any(_differs(mine[-1], now, scale) for scale in {*now.settings, *mine[-1].settings}):
             continue
         _refuse(claim, every, mine, now)
@@ -194,8 +226,8 @@ def commit(experiment: Experiment, restated: str = "") -> list[Line]:
     return fresh
 
 
-def line_of(experiment: Experiment, claim: AnyClaim, batch: int = 0, restated: str = "") -> Line:
-    """The line that this claim would have now."""
+def line_of(experiment: Experiment, claim: AnyClaim) -> Line:
+    """The line that this claim would have now, without time and place."""
     settings, seeds = {}, {}
     for scale in claim.scales:
         if scale in experiment.grids:
@@ -204,15 +236,14 @@ def line_of(experiment: Experiment, claim: AnyClaim, batch: int = 0, restated: s
             settings[scale] = _hash(sorted(map(canonical, chosen)))
     effect = claim.effect if isinstance(claim, Claim) else claim.check
     code = _hash([_code(effect, EFFECT), _code(experiment.task, TASK)])
-    now, commit_now = stamp(), _head(experiment.committed.parent)
     rule = _hash([experiment.version, _rule(claim)])
     names = (experiment.name, claim.name, claim.says, claim.threshold)
-    return Line(*names, rule, code, settings, seeds, now, commit_now, batch, restated)
+    return Line(*names, rule, code, settings, seeds, at="", commit="", batch=0)
 
 
-def _renamed(experiment: Experiment, claim: AnyClaim, every: list[Line]) -> str:
+def _renamed(experiment: Experiment, now: Line, every: list[Line]) -> str:
     """What a new claim is restated as, where it is a committed one that has merely another name now."""
-    now, known = line_of(experiment, claim), {each.name for each in experiment.claims}
+    known = {each.name for each in experiment.claims}
     for line in reversed(every):
         same = (line.rule, line.code, dict(line.settings)) == (now.rule, now.code, now.settings)
         if same and line.claim not in known:

@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +79,7 @@ class Experiment:
 
     def check(self, scale: str) -> None:
         """Refuse claims about fields that no setting has, before hours are spent on runs."""
+        commitment.read(self.committed)  # a damaged file is better known now
         rows = Rows([], self.settings(scale))
         for claim in self.speaking(scale):
             if isinstance(claim, Claim):
@@ -100,7 +101,7 @@ class Experiment:
             verdict = judge(claim, rows, scale, commitment.find(self, claim, scale))
             if copies and isinstance(claim, Claim):  # a spread of 0 would be the task's, not the world's
                 verdict = Verdict(claim, "no verdict", "broken", copies, commitment=verdict.commitment)
-            found.append(verdict)
+            found.append(_doubted(verdict))
         return found
 
 
@@ -115,6 +116,14 @@ def product(fixed: Setting | None = None, /, **varied: Iterable[Any]) -> list[Se
             raise TrueriskError(f"product has {name}={values!r}; give a list or range, or put it into the first dict.")
     rows = itertools.product(*map(list, varied.values()))
     return [{**(fixed or {}), **dict(zip(varied, row, strict=True))} for row in rows]
+
+
+def _doubted(verdict: Verdict) -> Verdict:
+    """No verdict where all seeds agree exactly: numbers in coarse steps, or a limit that all runs hit."""
+    still = [cell for cell in verdict.cells if cell.interval is not None and cell.interval.error == 0]
+    if not still or verdict.word == "no verdict":
+        return verdict
+    return replace(verdict, word="no verdict", reason="no spread", decisive=still[0])
 
 
 def _copies(rows: Rows) -> str:

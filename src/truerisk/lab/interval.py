@@ -76,7 +76,7 @@ def inside(found: Interval, region: Region) -> bool:
 def doubt(found: Interval, region: Region) -> float:
     """How likely a mean this far outside the region would be, were the truth at its edge; 1 for a mean inside.
 
-    A one-sided p-value. `interval` lies outside the region exactly if it is below `LEVEL`.
+    A one-sided p-value; the interval lies outside the region exactly if it is below `LEVEL`.
     """
     low, high = (_scaled(end, region.unit) for end in (region.low, region.high))
     if found.center > high:

@@ -49,20 +49,24 @@ class Result:
     def first_run(self, verdict: Verdict) -> str:
         """When the first of the runs began that a verdict is about; "" where the date of one of them is not known."""
         seeds = verdict.commitment.seeds if verdict.commitment else None
-        runs = Rows({**setting, STARTED: start} for setting, start in self.started).where(**verdict.claim.where)
+        every = ({**setting, STARTED: start} for setting, start in self.started)
+        runs = Rows(every, fields={*self.rows.fields, STARTED}).where(**verdict.claim.where)
         times = [run[STARTED] for run in runs if seeds is None or run.get("seed") in seeds or not seeds]
         return min(times) if times and all(times) else ""
 
     def committed(self, verdict: Verdict) -> str:
-        """Whether the claim was committed before these runs, in words; "" for a count or a theorem."""
-        if verdict.commitment is None or isinstance(verdict.claim, Exact):
+        """Whether the claim was committed before these runs, in words; "" for an exact theorem."""
+        if verdict.commitment is None or _exempt(verdict):
             return ""
         return verdict.commitment.words(self.first_run(verdict))
 
     def group(self, verdict: Verdict) -> str:
-        """Where a verdict is counted: with its kind only if its claim is known to have been committed first."""
+        """Where a verdict is counted: with its kind only if its claim is known to have been committed first.
+
+        A theorem needs no commitment. Nothing was committed for data of a user's own.
+        """
         first = verdict.commitment is not None and verdict.commitment.first(self.first_run(verdict))
-        return verdict.claim.group if first or isinstance(verdict.claim, Exact) else "late"
+        return verdict.claim.group if (first or _exempt(verdict)) and not self.data else "late"
 
     def summary(self) -> dict[str, Any]:
         """Plain values for the index page and for ``--json``."""
@@ -87,3 +91,8 @@ class Result:
             "software": dict(self.software),
             "command": self.command,
         }
+
+
+def _exempt(verdict: Verdict) -> bool:
+    """Whether nobody chose a threshold: a theorem that is checked exactly."""
+    return isinstance(verdict.claim, Exact) and verdict.claim.group == "theorem"

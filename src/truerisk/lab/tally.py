@@ -30,14 +30,9 @@ def tally(verdicts: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
 
 def added(tallies: Iterable[Tally]) -> dict[str, dict[str, int]]:
     """Several tallies as one."""
-    pairs = [
-        (group, word)
-        for one in tallies
-        for group, words in one.items()
-        for word, count in words.items()
-        for _ in range(count)
-    ]
-    return tally(pairs)
+    every = list(tallies)
+    groups = [group for group in GROUPS if any(group in one for one in every)]
+    return {group: {word: sum(one.get(group, {}).get(word, 0) for one in every) for word in WORDS} for group in groups}
 
 
 def headline(found: Tally) -> str:

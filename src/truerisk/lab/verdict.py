@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from truerisk.errors import TrueriskError
@@ -22,8 +22,7 @@ from truerisk.lab.interval import doubt, inside, refuted, seeds_needed
 from truerisk.lab.rows import DivergedError, IncompleteError, Rows
 
 Word = Literal["reproduced", "not reproduced", "no verdict", "exact"]
-Reason = Literal["", "straddles", "one seed", "incomplete", "diverged", "broken", "smoke", "changed"]
-FOUND: tuple[Word, ...] = ("reproduced", "exact")
+Reason = Literal["", "straddles", "one seed", "no spread", "incomplete", "diverged", "broken", "smoke", "changed"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,8 @@ class Verdict:
             return "No verdict: a smoke run only shows that the program works."
         if self.reason == "one seed":
             return f"No verdict: {self.measured}; with one seed its spread is unknown."
+        if self.reason == "no spread":
+            return f"No verdict: {self.measured}; all seeds agree exactly, so give the claim counted_on."
         settle = f"; about {self.needed} new seeds would settle it" if self.needed else ""
         if self._outside:
             return (
@@ -76,6 +77,8 @@ class Verdict:
         name = self.decisive.name if self.decisive else ""
         if len(self.cells) < 2 or not name:
             return ""
+        if self.reason in ("one seed", "no spread"):
+            return f" in {name}"
         which = "nearest" if self.word != "not reproduced" else "farthest"
         return f" in {name} ({which} of {len(self.cells)} cells)"
 
@@ -127,7 +130,7 @@ def judge(claim: AnyClaim, rows: Rows, scale: str, commitment: Commitment | None
         verdict = Verdict(claim, "no verdict", "broken", said)
     if scale == "smoke" and verdict.reason != "broken":
         return Verdict(claim, "no verdict", "smoke", verdict.detail, verdict.cells, commitment=commitment)
-    return Verdict(**{**verdict.__dict__, "commitment": commitment})
+    return replace(verdict, commitment=commitment)
 
 
 def line_of(error: BaseException) -> int:

@@ -29,10 +29,10 @@ def lab_commit(
     restated: Annotated[str, typer.Option(help="Why a claim reads differently although nothing was chosen anew.")] = "",
     json: Json = False,
 ) -> None:
-    """Write down what the claims of an experiment ask for, before its runs.
+    """Record the thresholds of an experiment's claims before its runs.
 
-    Lines are appended to NAME.committed.json next to the file. A claim that differs from its line gets no verdict; one
-    that was changed is judged on new seeds alone.
+    Lines are appended to NAME.committed.json next to the file. A claim that differs from its line gets no verdict; a
+    changed claim is judged on new seeds alone.
 
     Examples: truerisk lab commit my_experiment.py
     | truerisk lab commit my_experiment.py --restated "the task was renamed"
