@@ -102,7 +102,7 @@ def smoke() -> list[Setting]:
 
 
 def quick() -> list[Setting]:
-    seeds = range(25, 30)  # 20 to 24: an earlier form
+    seeds = range(25, 30)
     return _networks("digits", 500, SMALL_RATES, seeds, epochs=120) + _sizes((1, 2, 4, 8, 16, 32), 50, 200, seeds)
 
 
@@ -174,8 +174,8 @@ CLAIMS = (
         ZHANG.at("Section 2.2"),
         "trivial: a bound of 1 or more on the risk",
         counted_on="n",
-        note="First committed without counted_on: seeds 20 to 24 agreed exactly, which proves nothing. The interval over "
-        "seeds accounts for the draws of signs, as McDiarmid's inequality did until 2026-11-18 and does in the table.",
+        note="First committed without counted_on: seeds 20 to 24 agreed exactly, which proves nothing. Until "
+        "2026-11-18, McDiarmid's inequality accounted for the draws of signs, as it still does in the table.",
         **NETWORKS,
     ),
     Claim(
@@ -290,8 +290,7 @@ EXPERIMENT = Experiment(
     title="Rademacher complexity: how well do networks follow random signs?",
     about="Classical theory bounds the gap between training error and true risk by the richness of a family of "
     "classifiers: how well its best member agrees with random signs (Rademacher complexity). Each network is trained "
-    "on random signs, and its correlation with them is a lower estimate of this complexity. Near 1 the bound says "
-    "nothing. Affine classifiers, whose complexity falls with the number of examples, are the contrast.",
+    "on random signs; its correlation with them is a lower estimate. Near 1 the bound says nothing.",
     papers=(ZHANG, BARTLETT, MOHRI),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
