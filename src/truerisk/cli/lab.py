@@ -73,7 +73,7 @@ def commit(name: str, restated: str, json: bool) -> None:
         return
     for line in lines:
         seeds = ", ".join(f"{scale}: seeds {_range(some)}" for scale, some in line.seeds.items() if some)
-        print(f"{line.claim}: {line.wants}{f' ({seeds})' if seeds else ''}")
+        print(progress.printable(f"{line.claim}: {line.wants}{f' ({seeds})' if seeds else ''}"))
     count = f"{len(lines)} {'claim' if len(lines) == 1 else 'claims'}"
     print(f"{count} committed to {experiment.committed}." if lines else "Nothing to commit: no claim has changed.")
 
@@ -182,11 +182,9 @@ def _show(result: Result, page: str) -> None:
     if result.verdicts and not told:
         console.print("A smoke run only shows that the program works: claims get no verdict.")
     for verdict in told:
-        found = verdict.sentence.partition(": ")[2]
-        table.add_row(
-            MARKS.get(verdict.word, verdict.word),
-            f"{escape(verdict.claim.says)} [dim]{escape(str(verdict.claim.whose))}[/dim]\n{escape(_upper(found))}",
-        )
+        texts = (verdict.claim.says, str(verdict.claim.whose), _upper(verdict.sentence.partition(": ")[2]))
+        says, whose, found = (escape(progress.printable(text)) for text in texts)
+        table.add_row(MARKS.get(verdict.word, verdict.word), f"{says} [dim]{whose}[/dim]\n{found}")
     console.print(table)
     for error, alike in _alike(result.failures).items():
         setting = ", ".join(f"{name}={value}" for name, value in alike[0].setting.items())

@@ -33,7 +33,8 @@ def on_own_data(experiment: Experiment, scale: str, name: str) -> tuple[Experime
     if not settings:
         raise TrueriskError(f"{experiment.name} has no run that makes sense on {name}; try random-labels.")
     stem = re.sub(r"[^A-Za-z0-9]+", "-", name.rpartition("/")[2]).strip("-")[:40]
-    own = replace(experiment, grids={scale: lambda: settings}, committed=experiment.committed.with_name("none.json"))
+    # No file lies below a file: nothing was committed for this dataset.
+    own = replace(experiment, grids={scale: lambda: settings}, committed=experiment.committed / "none")
     return own, f"{stem}-{digest[:DIGITS]}"
 
 
