@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from truerisk.engine import hash_code
 from truerisk.errors import TrueriskError
-from truerisk.lab.commitment import SOURCE
 from truerisk.lab.experiment import Experiment
+from truerisk.lab.hashes import SOURCE
 
 
 class Entry(NamedTuple):

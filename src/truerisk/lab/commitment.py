@@ -19,35 +19,28 @@ forger.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import json
 import subprocess
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truerisk.atomic import write_atomically
 from truerisk.engine import canonical
 from truerisk.engine.clock import stamp
-from truerisk.engine.version import hash_code, outline, source_of
 from truerisk.errors import TrueriskError
 from truerisk.lab.claim import AnyClaim, Claim
+from truerisk.lab.hashes import EFFECT, TASK, code_of, hash_of, rule_of
 from truerisk.lab.rows import Rows
 
 if TYPE_CHECKING:
     from truerisk.lab.experiment import Experiment
 
 FILE = Path(__file__).with_name("committed.json")
-SOURCE = "__source__"  # of a module that was executed from a user's file
 RENAMED = "renamed from "
-EFFECT, TASK = 1, 2  # code is followed through truerisk, or through truerisk.lab as for the keys of stored runs
-# The vocabulary of effects: named, not followed, or each change of it would be a change of every claim.
-LEAVES = frozenset({"truerisk.errors", *(f"truerisk.lab.{name}" for name in ("claim", "effect", "figure", "rows"))})
 
 
 @dataclass(frozen=True)
@@ -233,10 +226,10 @@ def line_of(experiment: Experiment, claim: AnyClaim) -> Line:
         if scale in experiment.grids:
             chosen = Rows(experiment.settings(scale)).where(**claim.where)
             seeds[scale] = chosen.seeds()
-            settings[scale] = _hash(sorted(map(canonical, chosen)))
+            settings[scale] = hash_of(sorted(map(canonical, chosen)))
     effect = claim.effect if isinstance(claim, Claim) else claim.check
-    code = _hash([_code(effect, EFFECT), _code(experiment.task, TASK)])
-    rule = _hash([experiment.version, _rule(claim)])
+    code = hash_of([code_of(effect, EFFECT), code_of(experiment.task, TASK)])
+    rule = hash_of([experiment.version, rule_of(claim)])
     names = (experiment.name, claim.name, claim.says, claim.threshold)
     return Line(*names, rule, code, settings, seeds, at="", commit="", batch=0)
 
@@ -267,51 +260,6 @@ def _refuse(claim: AnyClaim, every: list[Line], mine: list[Line], now: Line) -> 
                 f"{claim.name} is new or was changed, but its {scale} grid has no new seeds; add some, or say with "
                 "--restated why only code differs."
             )
-
-
-def _rule(claim: AnyClaim) -> dict[str, Any]:
-    """Everything but code and settings that decides a verdict, as plain values."""
-    common = {"where": _plain(claim.where), "group": claim.group}
-    if not isinstance(claim, Claim):
-        return common
-    unit = asdict(claim.wants.unit) | {"low": repr(claim.wants.unit.low), "high": repr(claim.wants.unit.high)}
-    region = [repr(claim.wants.low), repr(claim.wants.high)]
-    return {**common, "region": region, "unit": unit, "every": list(claim.every), "counted_on": claim.counted_on}
-
-
-def _code(function: Callable[..., Any], depth: int) -> Any:
-    """The code of an effect or a task, with the arguments that `functools.partial` has set; see `engine.version`."""
-    if isinstance(function, partial):
-        return [_code(function.func, depth), _plain(function.args), _plain(function.keywords)]
-    source, name = getattr(function, "source", None), getattr(function, "function", None)
-    if isinstance(source, str) and isinstance(name, str):  # the task of a user's file
-        return hash_code(source, name, write=outline)
-    module, name = function.__module__, function.__qualname__
-    own = getattr(sys.modules.get(module), SOURCE, None)
-    if own is not None:
-        return hash_code(own, name, write=outline)
-    return _followed(module, name, depth)
-
-
-@cache
-def _followed(module: str, name: str, depth: int) -> str:
-    return hash_code(source_of(module), name, module, depth, LEAVES, outline)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted(map(_plain, value), key=str)
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if inspect.isfunction(value):
-        return _code(value, EFFECT)
-    return value
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
 
 
 def _head(folder: Path) -> str:
