@@ -22,7 +22,9 @@ def same_arithmetic() -> bool:
 def test_no_digit_changes(name, same_arithmetic):
     kept = json.loads((golden.GOLDENS / f"{name}.json").read_text())
     told = json.loads(json.dumps(golden.told(golden.certificate(name))))
-    assert _shape(told["record"]) == _shape(kept["record"])
+    # Whether there is a warning (a bound no better than guessing, say) depends on the numbers.
+    shapes = [_shape({**each["record"], "warnings": []}) for each in (told, kept)]
+    assert shapes[0] == shapes[1]
     if not same_arithmetic:
         pytest.skip(ELSEWHERE)
     for section in golden.SECTIONS:
