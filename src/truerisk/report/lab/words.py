@@ -100,8 +100,7 @@ def table(exhibit: Table) -> dict[str, Any]:
         {"title": title, "number": bool(rows) and all(NUMBER.fullmatch(row[i]) for row in rows)}
         for i, title in enumerate(exhibit.columns)
     ]
-    texts = {"title": exhibit.title, "caption": exhibit.caption}
-    return {**texts, "columns": columns, "rows": rows}
+    return {"columns": columns, "rows": rows}
 
 
 def _value(value: Any) -> str:
