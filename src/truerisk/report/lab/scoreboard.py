@@ -73,12 +73,10 @@ class Entry:
 def entries(summaries: Sequence[Summary]) -> list[Entry]:
     """All claims, in the order of the experiments."""
     several = len({text(summary.get("scale")) for summary in summaries}) > 1
-    found = []
+    found: list[Entry] = []
     for summary in summaries:
-        claims = summary.get("claims")
-        for claim in claims if isinstance(claims, list | tuple) else []:
-            if isinstance(claim, Mapping):
-                found.append(_entry(summary, claim, several))
+        claims = summary["claims"] if isinstance(summary.get("claims"), list | tuple) else []
+        found += [_entry(summary, claim, several) for claim in claims if isinstance(claim, Mapping)]
     return found
 
 
@@ -87,7 +85,8 @@ def _entry(summary: Summary, claim: Mapping[str, Any], several: bool) -> Entry:
     verdict, group = text(claim.get("verdict")), text(claim.get("group"))
     verdict = verdict if verdict in CSS else "no verdict"
     drawn = shape(claim)
-    reason = "exact" if claim.get("wants") is None and not claim.get("reason") else text(claim.get("reason"))
+    exact = claim.get("wants") is None and verdict in ("exact", "not reproduced")
+    reason = text(claim.get("reason"))
     return Entry(
         experiment=label(summary, several),
         title=text(summary.get("title")) or "(no title)",
@@ -102,7 +101,7 @@ def _entry(summary: Summary, claim: Mapping[str, Any], several: bool) -> Entry:
         published=minus(text(claim.get("published"))).rstrip("."),
         commitment=text(claim.get("commitment")),
         drawn=drawn if drawn and (drawn.spans or reason not in WHY) else None,
-        instead=WHY.get(reason, "exact" if reason == "exact" else "not drawn"),
+        instead="exact" if exact else WHY.get(reason, "not drawn"),
     )
 
 

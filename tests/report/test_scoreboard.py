@@ -1,0 +1,452 @@
+"""The scoreboard: its geometry, its links and counts, and that no stored file can break or take over the page."""
+
+import base64
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from truerisk.engine import Store
+from truerisk.lab.claim import OURS, Claim
+from truerisk.lab.rows import Rows
+from truerisk.lab.units import STEPS, at_most
+from truerisk.lab.verdict import judge
+from truerisk.report.lab import picture as pictures
+from truerisk.report.lab.index import LARGEST, picture_of, render_index, write_index
+from truerisk.report.lab.picture import STRIP, large, picture, shape, strip
+from truerisk.report.lab.scoreboard import board, chance, counted, entries, in_words
+from truerisk.report.publish import is_summary, summaries
+
+EVIL = "</script><script>alert(1)</script><!-- & ' \" \u2028 {{ x }} </style></svg>"
+HERO = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 30"><path d="M0 0L40 30" stroke="#0072b2"/></svg>'
+CELL = {"where": {}, "seeds": {"0": 0.45, "1": 0.55}, "mean": 0.5, "low": 0.4, "high": 0.6}
+
+
+def claim(**changes):
+    """A claim as summaries have it."""
+    return {
+        "name": "small-gap",
+        "says": "The gap is large.",
+        "source": "Zhang et al. 2017, Table 1",
+        "group": "paper",
+        "published": "40 to 80 points",
+        "published_at": [40, 80],
+        "unit": "points",
+        "wants": [0.2, None],
+        "verdict": "reproduced",
+        "reason": "",
+        "cells": [CELL],
+        "decisive": 0,
+        "sentence": "Reproduced: 50.0 points (40.0 to 60.0, 2 seeds); the threshold is at least 20 points.",
+        **changes,
+    }
+
+
+EXACT = claim(name="count", group="theorem", verdict="exact", unit=None, wants=None, cells=[], decisive=None)
+FAILED = claim(name="failed", verdict="not reproduced", sentence="Not reproduced: -1.0 points.", figure="errors")
+OPEN = claim(name="open", group="ours", verdict="no verdict", reason="straddles", sentence="No verdict: too close.")
+
+
+def summary(*claims, **changes):
+    words = {"name": "random-labels", "title": "Networks fit random labels", "about": "About. More.", "scale": "quick"}
+    counts = {"runs": 28, "missing": 2, "seconds": 133.2, "data": "", "page": "random-labels/quick.html"}
+    return {**words, **counts, "claims": list(claims), **changes}
+
+
+class Outline(HTMLParser):
+    """Tags, attributes, and visible text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.styled = [], [], [], False
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        self.styled = tag == "style"
+
+    def handle_endtag(self, tag):
+        self.styled = False
+
+    def handle_data(self, data):
+        self.text += [] if self.styled else [data]
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+    def all(self, tag, name):
+        return [value for t, n, value in self.attributes if (t, n) == (tag, name)]
+
+
+def drawn(svg):
+    """The elements of a picture by class, each with its numbers."""
+    found = {}
+    for element in ElementTree.fromstring(svg).iter():
+        values = {key: float(value) for key, value in element.attrib.items() if re.fullmatch(r"-?[\d.]+", value)}
+        found.setdefault(element.get("class"), []).append(values)
+    return found
+
+
+def test_strip_on_a_linear_scale():
+    """From 0.2 to 0.8 with 6% of room on each side: 0.164 is at 4 pixels, 0.836 at 100."""
+    parts = drawn(strip(shape(claim())))
+    assert parts["strip yes"] == [{"width": 104, "height": 15}]
+    assert parts["edge"][0]["x1"] == 9.1  # 4 + 96 * 0.036 / 0.672
+    assert parts["region"][0] | {"x": 9.1, "width": 94.9} == parts["region"][0]  # to the right edge
+    assert (parts["span"][0]["x1"], parts["span"][0]["x2"]) == (37.7, 66.3)
+    assert parts["mean"][0]["x1"] == 52.0
+    assert parts["published"][0] | {"x": 37.7, "width": 57.2} == parts["published"][0]  # 40 to 80 points
+
+
+def test_strip_on_a_logarithmic_scale():
+    """From 4 to 16: two doublings, with 6% of them on each side."""
+    cell = {"low": 4.0, "mean": 8.0, "high": 16.0}
+    parts = drawn(strip(shape(claim(unit="times", wants=[None, 4.0], published_at=16, cells=[cell]))))
+    assert (parts["span"][0]["x1"], parts["mean"][0]["x1"], parts["span"][0]["x2"]) == (9.1, 52.0, 94.9)
+    assert parts["region"][0] | {"x": 0, "width": 9.1} == parts["region"][0]
+    own = shape(claim(unit="a user's", wants=[None, 4.0], published_at=16, cells=[cell], log=True))
+    assert strip(own) == strip(shape(claim(unit="times", wants=[None, 4.0], published_at=16, cells=[cell])))
+
+
+def test_open_ends_and_single_seeds():
+    above = drawn(strip(shape(claim(cells=[{**CELL, "high": None}]))))
+    assert above["span"][0]["x2"] == STRIP
+    assert len(above["arrow"]) == 1
+    alone = drawn(strip(shape(claim(cells=[{"seeds": {"7": 0.5}, "mean": None}]))))
+    assert "span" not in alone
+    assert len(alone["seed alone"]) == 1
+    other = drawn(strip(shape(claim(cells=[CELL, {**CELL, "mean": 0.45}, "damaged"], decisive=1))))
+    assert (len(other["mean other"]), len(other["mean"])) == (1, 1)
+    assert drawn(strip(shape(claim(cells="damaged", published_at="damaged")))).keys() == {"strip yes", "region", "edge"}
+
+
+@pytest.mark.parametrize("wants", [None, [None, None], [1, 1], [2, 1], [1], ["a", "b"], [math.nan, None], 3])
+def test_without_a_region_nothing_is_drawn(wants):
+    assert shape(claim(wants=wants)) is None
+
+
+def slowdown(runs):
+    return 1.5 + runs.one("seed")
+
+
+def test_the_picture_of_a_verdict():
+    rows = Rows([{"seed": seed, "steps": 3} for seed in range(3)], fields=["seed"])
+    slow = Claim("slow", "It is slow.", slowdown, at_most(1000, STEPS), OURS)
+    svg = picture(judge(slow, rows, "quick"))
+    parts = drawn(svg)
+    assert [len(parts[css]) for css in ("span", "mean", "seed", "region", "number")] == [1, 1, 3, 1, 1]
+    assert ">1,000</text>" in svg  # the threshold
+    assert ">10</text>" in svg  # a round number between
+    assert picture(judge(slow, Rows([{"seed": 0}], fields=["seed"]), "quick")).count('class="seed alone"') == 1
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+ENDS = st.one_of(st.none(), FINITE)
+CELLS = st.fixed_dictionaries(
+    {"low": ENDS, "mean": ENDS, "high": ENDS, "seeds": st.dictionaries(st.text(max_size=2), FINITE, max_size=4)}
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    wants=st.tuples(ENDS, ENDS),
+    published=st.one_of(ENDS, st.tuples(FINITE, FINITE)),
+    cells=st.lists(CELLS, max_size=15),
+    unit=st.sampled_from(["points", "times", "plain", "unknown"]),
+    factor=st.one_of(st.none(), FINITE),
+)
+def test_pictures_stay_in_their_box(wants, published, cells, unit, factor):
+    changes = {"unit": unit, "factor": factor, "cells": cells, "decisive": 3, "published_at": published}
+    found = shape(claim(wants=list(wants), **changes))
+    if found is None:
+        return
+    for svg in (strip(found), large(found)):
+        root = ElementTree.fromstring(svg)
+        width, height = float(root.get("width")), float(root.get("height"))
+        assert width == STRIP if "strip" in root.get("class") else pictures.WIDTH
+        for element in root:
+            spots = {key: float(element.get(key)) for key in ("x", "x1", "x2", "cx") if element.get(key)}
+            assert all(0 <= x <= width for x in spots.values()), svg
+            assert spots.get("x", 0) + float(element.get("width", 0)) <= width + 0.1
+            assert all(0 <= float(element.get(key, 0)) <= height for key in ("y", "y1", "y2", "cy", "height"))
+            assert not {"nan", "inf"} & set(re.findall(r"[a-z]+", str(list(element.attrib.values()))))
+
+
+JSON = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.just(10**400),
+        st.just(EVIL),
+        st.just("\ud800"),
+        st.text(),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def spoiled(value):
+    """The same with some fields replaced by anything that JSON can hold."""
+    return st.dictionaries(st.sampled_from(sorted(value)), JSON, max_size=6).map(lambda changes: {**value, **changes})
+
+
+@settings(max_examples=60, deadline=None)
+@given(spoiled(summary(hero=HERO, finding="Found.")), st.lists(spoiled({**claim(), "figure": ""}), max_size=3))
+def test_damaged_summaries(top, claims):
+    """No error, no element that the page itself does not have, no link that leaves the folder."""
+    for stored in (top, {**top, "claims": claims}):
+        page = Outline(render_index([stored, summary(claim(), EXACT, FAILED, OPEN)]).encode().decode())
+        assert not {"script", "iframe", "object", "foreignobject", "form"} & set(page.tags)
+        assert not any(name.startswith("on") for _, name, _ in page.attributes)
+        assert all(re.fullmatch(r"[\w.~/%-]*(#[A-Za-z0-9-]+)?", href) for href in page.all("a", "href"))
+        assert all(src.startswith("data:image/svg+xml;base64,") for src in page.all("img", "src"))
+        is_summary(stored)
+
+
+def test_a_damaged_file_does_not_hide_the_others(tmp_path):
+    for name, content in (
+        ("a/quick.json", '{"name": "a", "title": "A", "about": "", "scale": "quick", "runs": 1, "missing": 0, '
+         '"seconds": 1, "claims": [{"name": "odd", "verdict": 3}]}'),
+        ("b/quick.json", "{"),
+        ("c/quick.json", '{"name": "c", "title": "C", "about": "", "scale": "quick", "runs": 1, "missing": 0, '
+         '"seconds": NaN, "claims": []}'),
+        ("d/quick.json", "[" * 100_000),
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(content)
+    [found] = summaries(Store(str(tmp_path)))
+    page = Outline(render_index([found]))
+    assert "odd not drawn" in page.words
+    assert "Not known to be committed before their runs: 0 of 1 reproduced, 1 without verdict." in page.words
+
+
+def test_links():
+    claims = [claim(), FAILED, claim(name="a b"), claim(name="a b", figure='"><')]
+    links = [entry.link for entry in entries([summary(*claims, page="javascript:x/a b.html")])]
+    page = "javascript%3Ax/a%20b.html"
+    assert links == [f"{page}#claim-small-gap", f"{page}#figure-errors", page, page]
+
+
+def test_groups_and_labels():
+    other = summary(claim(), claim(group="trial"), name="capacity", scale="medium", data="wine")
+    groups = board(entries([summary(claim(), EXACT, FAILED, OPEN), other]))
+    assert [group["title"] for group in groups] == [
+        "Claims of papers", "Thresholds from trials", "Theorems", "Our own questions"
+    ]  # fmt: skip
+    paper = groups[0]
+    assert [block["label"] for block in paper["blocks"]] == [
+        "random labels, quick scale",
+        "capacity, medium scale, on wine",
+    ]
+    assert [(count["word"], count["n"]) for count in paper["counts"] if count["n"]] == [
+        ("reproduced", 2), ("not reproduced", 1)
+    ]  # fmt: skip
+    assert counted(entries([other])) == {
+        group: {"reproduced": 1, "not reproduced": 0, "no verdict": 0} for group in ("paper", "trial")
+    }
+
+
+def test_failures_come_first():
+    found = in_words(entries([summary(claim(), EXACT, OPEN, FAILED)]))
+    assert [(title, [entry.name for entry in some]) for title, some in found] == [
+        ("Not reproduced", ["failed"]),
+        ("No verdict", ["open"]),
+        ("Reproduced", ["small gap", "count"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ([claim()] * 60 + [FAILED, OPEN, EXACT], "Of the 61 verdicts from intervals, at most 1.6 are expected"),
+        ([claim()] * 40, "Of the 40 verdicts from intervals, at most 1.0 are expected to be wrong by chance."),
+        ([claim()], "Of the only verdict from intervals, at most 0.1"),
+    ],
+)
+def test_wrong_by_chance(claims, said):
+    """2.5% of the verdicts that follow from intervals, rounded up; without verdict or exact do not count."""
+    assert said in chance(entries([summary(*claims)]))
+    assert render_index([summary(*claims)]).count("by chance") == 1
+
+
+def test_chance_without_intervals():
+    assert chance(entries([summary(EXACT, OPEN)])) == ""
+
+
+def test_page_in_words():
+    page = Outline(render_index([summary(claim(), EXACT, FAILED, OPEN, finding="Noise is fitted. Really.", hero=HERO)]))
+    for text in (
+        "The lab: 1 experiment at quick scale, 4 claims",
+        "Claims of papers: 1 of 2 reproduced, 1 not.",
+        "Theorems: 1 of 1 hold; our own questions: 0 of 1 reproduced, 1 without verdict.",
+        "Noise is fitted. Really.",  # the whole finding
+        "Quick scale: 28 runs, 2 missing, 2 min 13 s of computing",
+        "Not reproduced: \u22121.0 points.",
+        "count exact",
+        "Every claim in words Not reproduced (1)",
+    ):
+        assert text in page.words, text
+    [told] = [label for label in page.all("a", "aria-label") if label.startswith("failed")]
+    assert told == (
+        "failed, random labels. The gap is large. Not reproduced: \u22121.0 points. Published: 40 to 80 points."
+    )
+    assert "script" not in page.tags
+    empty = Outline(render_index([])).words
+    assert "No claim was checked." in empty
+    assert "Every claim" not in empty
+    assert "by chance" not in empty
+
+
+def test_cards():
+    counts = "Claims of papers: 1 of 1 reproduced."
+    old = Outline(render_index([summary(claim())]))
+    assert old.words.count(counts) == 3  # the titles of the page, and the card in place of a finding
+    assert "img" not in old.tags
+    assert Outline(render_index([summary(claim(), finding="Found.")])).words.count(counts) == 3
+    assert Outline(render_index([summary(claim(), hero=HERO)])).tags.count("img") == 1
+
+
+def test_hero():
+    head, content = picture_of(HERO).split(",")
+    assert head == "data:image/svg+xml;base64"
+    svg = base64.b64decode(content).decode()
+    assert svg.startswith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 30"><style>')
+    assert '[stroke="#0072b2"]{stroke:#5aaee6}' in svg
+    assert picture_of(f'<?xml version="1.0" encoding="latin-1"?>\n{HERO}') == picture_of(HERO)
+    for bad in (
+        HERO.replace("</svg>", ""),
+        HERO.replace("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml"),
+        HERO.replace("<path", "<!-- --><path"),
+        HERO.replace("M0", "M" + "0" * LARGEST),
+        '<!DOCTYPE svg [<!ENTITY a "a">]>' + HERO,
+        EVIL, "", 3, None, [HERO],
+    ):  # fmt: skip
+        assert picture_of(bad) == "", bad
+
+
+# In a browser: a folder as large as a real one.
+
+
+def folder():
+    """Twelve experiments with 72 claims of every group and verdict, with names as long as they come."""
+    words = ("reproduced", "reproduced", "not reproduced", "no verdict", "reproduced", "exact")
+    names = ("fits-everything", "early-stopping-gains-little", "dropout-does-not-prevent", "gini", "chance", "depth")
+    groups = ("paper", "paper", "trial", "trial", "ours", "theorem")
+    found = []
+    for place in range(12):
+        claims = [
+            claim(name=name, group=group, verdict=words[(k + place) % 6])
+            if words[(k + place) % 6] != "exact"
+            else {**EXACT, "name": name, "group": group}
+            for k, (name, group) in enumerate(zip(names, groups, strict=True))
+        ]
+        title = "a" * 90 if place == 3 else f"Does experiment {place} show what the paper shows?"
+        hero = {"hero": HERO} if place % 2 else {}
+        found.append(summary(*claims, name=f"experiment-{place}", title=title, finding="Found. " * 20, **hero))
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Path:
+    return write_index(folder(), tmp_path_factory.mktemp("board") / "index.html")
+
+
+BOX = "const box = e => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };"
+BOXES = f"{BOX} return [...document.querySelectorAll(arguments[0])].map(box)"
+STYLES = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e)[arguments[1]])"
+OVERLAPS = f"""{BOX}
+const rows = [...document.querySelectorAll('.row')], found = [];
+const shared = (a, b, i) => Math.min(a[i + 2], b[i + 2]) - Math.max(a[i], b[i]) > .5;
+const cross = (a, b) => shared(a, b, 0) && shared(a, b, 1);
+const parts = rows.map(row => [...row.children].filter(e => e.className !== 'tip').map(box));
+parts.forEach((own, i) => {{
+  own.forEach((a, j) => own.slice(j + 1).forEach(b => cross(a, b) && found.push(`${{i}}: within`)));
+  parts.slice(i + 1).forEach(other => own.some(a => other.some(b => cross(a, b))) && found.push(`${{i}}: two rows`));
+}});
+return found"""
+
+
+def screen(browser, width, height):
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def test_above_the_fold(browser, page):
+    """At 1280 x 720 the headline has one line and the other counts at most two, and most rows can be seen."""
+    browser.open(page, 1280)
+    screen(browser, 1280, 720)
+    [title], [lead] = browser.run(BOXES, "h1"), browser.run(BOXES, ".lead")
+    assert title[3] - title[1] < 50  # pixels: one line
+    assert lead[3] - lead[1] < 50
+    for group in ("paper", "trial", "theorem"):
+        assert browser.run(BOXES, f"[data-group={group}] .row")[4][3] < 340
+    assert len([row for row in browser.run(BOXES, ".row") if row[3] < 720]) >= 60
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (900, 700), (390, 844), (320, 600)])
+def test_layout(browser, page, width, height):
+    browser.open(page, width)
+    screen(browser, width, height)
+    for scheme in ("light", "dark"):
+        browser.paper(width, scheme)
+        assert browser.fits()
+        assert browser.run(OVERLAPS) == []
+    rows = browser.run(BOXES, ".row")
+    assert len(rows) == 72
+    if width < 600:  # one below the other, and large enough for a finger
+        assert len({row[0] for row in rows}) == 1
+        assert min(row[3] - row[1] for row in rows) >= 24
+    assert browser.run("return [...document.images].every(e => e.complete && e.naturalWidth)")
+    assert browser.requests() == []
+    assert browser.console() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(browser, page, scheme):
+    """Texts 4.5, signs and lines 3; lines also where they cross the shaded region."""
+    browser.open(page, 1280, scheme)
+    browser.run("document.querySelector('details').open = true")
+    paper = browser.run("return getComputedStyle(document.body).backgroundColor")
+    [region] = set(browser.run(STYLES, ".strip .region", "fill"))
+    [card] = set(browser.run(STYLES, ".cards li", "backgroundColor"))
+    texts = browser.run(STYLES, "h1, h2, h3, p, a, b, .name, .instead, .count, .word, .soft", "color")
+    assert all(browser.contrast(color, ground) >= 4.5 for color in set(texts) for ground in (paper, card))
+    strokes = browser.run(STYLES, ".sign, .strip .span, .strip .mean, .strip .edge", "stroke")
+    assert all(browser.contrast(color, ground) >= 3 for color in set(strokes) for ground in (paper, region, card))
+    assert len(set(browser.run(STYLES, ".row .sign", "stroke"))) == 3
+    shapes = browser.run("return [...document.querySelectorAll('.row .sign use')].map(e => e.getAttribute('href'))")
+    assert set(shapes) == {"#sign-yes", "#sign-exact", "#sign-no", "#sign-open"}
+
+
+def test_keyboard(browser, page):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(page, 1280)
+    browser.driver.switch_to.active_element.send_keys(Keys.TAB)
+    focus = "const e = document.activeElement; return [e.className, getComputedStyle(e).outlineStyle, e.hash, "
+    focus += "e.querySelector('.tip')?.innerText, getComputedStyle(e.querySelector('.tip')).display]"
+    css, outline, link, told, shown = browser.run(focus)
+    assert css.startswith("row ")
+    assert outline == "solid"
+    assert shown == "block"
+    assert "The gap is large." in told
+    assert link == "#claim-fits-everything"
+    for _ in range(71):
+        browser.driver.switch_to.active_element.send_keys(Keys.TAB)
+    assert browser.run("return document.activeElement.className").startswith("row ")  # the last of 72
+    browser.driver.switch_to.active_element.send_keys(Keys.TAB)
+    assert browser.run("return document.activeElement.closest('.cards') !== null")
+    browser.run("document.querySelector('summary').focus()")
+    browser.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    assert browser.run("return document.querySelector('details').open")
