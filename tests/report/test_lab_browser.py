@@ -27,7 +27,7 @@ def page(tmp_path_factory, lab_result):
 @pytest.fixture(scope="module")
 def index(page, lab_result):
     summary = {**lab_result.summary(), "page": page.name}
-    other = {**summary, "title": "a" * 200, "about": "<script>document.title = 'taken'</script>"}
+    other = {**summary, "title": "a" * 200, "finding": "<script>document.title = 'taken'</script>"}
     return write_index([summary, other], page.with_name("index.html"))
 
 
