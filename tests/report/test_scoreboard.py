@@ -285,12 +285,14 @@ def test_chance_without_intervals():
 
 
 def test_page_in_words():
-    page = Outline(render_index([summary(claim(), EXACT, FAILED, OPEN, finding="Noise is fitted. Really.", hero=HERO)]))
+    page = Outline(
+        render_index([summary(claim(), EXACT, FAILED, OPEN, finding="Noise is fitted. By -3 points.", hero=HERO)])
+    )
     for text in (
         "The lab: 1 experiment at quick scale, 4 claims",
         "Claims of papers: 1 of 2 reproduced, 1 not.",
         "Theorems: 1 of 1 hold; our own questions: 0 of 1 reproduced, 1 without verdict.",
-        "Noise is fitted. Really.",  # the whole finding
+        "Noise is fitted. By \u22123 points.",  # the whole finding
         "Quick scale: 28 runs, 2 missing, 2 min 13 s of computing",
         "Not reproduced: \u22121.0 points.",
         "count exact",

@@ -13,7 +13,19 @@ from truerisk.lab.tally import headline
 from truerisk.report.certificate import templates
 from truerisk.report.lab.palette import LEVELS_ON_DARK, LEVELS_ON_LIGHT, ON_DARK, ON_LIGHT
 from truerisk.report.lab.picture import number
-from truerisk.report.lab.scoreboard import Entry, Summary, board, chance, counted, entries, in_words, key, link, text
+from truerisk.report.lab.scoreboard import (
+    Entry,
+    Summary,
+    board,
+    chance,
+    counted,
+    entries,
+    in_words,
+    key,
+    link,
+    minus,
+    text,
+)
 from truerisk.report.lab.words import duration, runs
 
 LARGEST = 400_000  # bytes of a hero figure
@@ -50,7 +62,7 @@ def render_index(summaries: Sequence[Summary]) -> str:
 
 def _card(summary: Summary) -> dict[str, Any]:
     own = entries([summary])
-    counts, finding = headline(counted(own)), text(summary.get("finding"))
+    counts, finding = headline(counted(own)), minus(text(summary.get("finding")))
     return {
         "title": text(summary.get("title")) or "(no title)",
         "page": link(summary),
