@@ -249,6 +249,7 @@ def test_groups_and_labels():
         "random labels, quick scale",
         "capacity, medium scale, on wine",
     ]
+    assert paper["blocks"][1]["entries"][0].title == "Networks fit random labels (medium scale, on wine)"
     assert [(count["word"], count["n"]) for count in paper["counts"] if count["n"]] == [
         ("reproduced", 2), ("not reproduced", 1)
     ]  # fmt: skip

@@ -37,7 +37,7 @@ class Entry:
     """One claim as the pages show it; all texts are plain."""
 
     experiment: str  # its name in words, with the scale where there are several
-    title: str  # of the experiment
+    title: str  # of the experiment, with the same
     page: str
     link: str
     name: str
@@ -46,7 +46,7 @@ class Entry:
     group: str
     verdict: str
     sentence: str
-    published: str
+    published: str  # a sentence
     commitment: str
     drawn: Shape | None
     instead: str  # where nothing can be drawn
@@ -66,8 +66,7 @@ class Entry:
     @property
     def told(self) -> str:
         """Everything about it for those who do not see the picture."""
-        published = f" Published: {self.published}." if self.published else ""
-        return f"{self.name}, {self.experiment}. {self.says} {self.sentence}{published}"
+        return f"{self.name}, {self.experiment}. {self.says} {self.sentence} {self.published}".rstrip()
 
 
 def entries(summaries: Sequence[Summary]) -> list[Entry]:
@@ -89,20 +88,35 @@ def _entry(summary: Summary, claim: Mapping[str, Any], several: bool) -> Entry:
     reason = text(claim.get("reason"))
     return Entry(
         experiment=label(summary, several),
-        title=text(summary.get("title")) or "(no title)",
+        title=_title(summary, several),
         page=page,
         link=f"{page}{_anchor(claim)}",
         name=name.replace("-", " ") or "(no name)",
         says=minus(text(claim.get("says"))),
-        source=text(claim.get("source")),
+        source=_capital(text(claim.get("source"))),
         group=group if group in GROUPS else "late",
         verdict=verdict,
         sentence=minus(text(claim.get("sentence"))),
-        published=minus(text(claim.get("published"))).rstrip("."),
-        commitment=text(claim.get("commitment")),
+        published=_published(minus(text(claim.get("published")))),
+        commitment=_capital(text(claim.get("commitment"))),
         drawn=drawn if drawn and (drawn.spans or reason not in WHY) else None,
         instead="exact" if exact else WHY.get(reason, "not drawn"),
     )
+
+
+def _published(words: str) -> str:
+    """
+    >>> _published("2 times"), _published("not published; it asks more"), _published("")
+    ('Published: 2 times.', 'Not published; it asks more.', '')
+    """
+    words = words.rstrip(".")
+    if not words:
+        return ""
+    return f"{_capital(words)}." if words.startswith("not published") else f"Published: {words}."
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def label(summary: Summary, several: bool) -> str:
@@ -111,10 +125,17 @@ def label(summary: Summary, several: bool) -> str:
     >>> label({"name": "random-labels", "scale": "medium", "data": "wine"}, True)
     'random labels, medium scale, on wine'
     """
+    return ", ".join([text(summary.get("name")).replace("-", " ") or "(no name)", *_run(summary, several)])
+
+
+def _title(summary: Summary, several: bool) -> str:
+    run = ", ".join(_run(summary, several))
+    return (text(summary.get("title")) or "(no title)") + (f" ({run})" if run else "")
+
+
+def _run(summary: Summary, several: bool) -> list[str]:
     scale, data = text(summary.get("scale")), text(summary.get("data"))
-    parts = [text(summary.get("name")).replace("-", " ") or "(no name)"]
-    parts += [f"{scale} scale"] if several and scale else []
-    return ", ".join([*parts, *([f"on {data}"] if data else [])])
+    return [*([f"{scale} scale"] if several and scale else []), *([f"on {data}"] if data else [])]
 
 
 def _anchor(claim: Mapping[str, Any]) -> str:
@@ -158,7 +179,7 @@ def board(found: Iterable[Entry]) -> list[dict[str, Any]]:
     return [
         {
             "key": group,
-            "title": title[0].upper() + title[1:],
+            "title": _capital(title),
             "counts": _counts([entry for block in by_group[group].values() for entry in block]),
             "blocks": [{"label": name, "entries": block} for name, block in by_group[group].items()],
         }
