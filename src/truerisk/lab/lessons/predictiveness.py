@@ -33,7 +33,7 @@ SHOWN = {
     "spectral-mean": "mean spectral norm",
     "stable-ranks": "stable ranks of layers",
 }
-FEW = [name for name in SHOWN if name not in ("path-norm", "distance-l2")]  # in the first figure
+FEW = [name for name in SHOWN if name not in ("path-norm", "distance-l2", "frobenius-product")]  # in the first figure
 HYPERPARAMETERS = {"width": "width", "depth": "depth", "batch_size": "batch size", "lr": "learning rate"}
 Network = dict[str, Any]
 
@@ -70,12 +70,12 @@ def _taus(networks: list[Network]) -> Figure:
     best_first = sorted(found.values(), key=lambda rows: -statistics.fmean(row["tau"] for row in rows))
     return Figure(
         "taus", "Which measures are larger where the gap is larger?",
-        "Rank correlation (Kendall's tau) between a measure and the gap between test and training error; each seed has "
-        "a zoo of its own. At 0 a measure orders networks like a coin, at 1 exactly by their gaps. Bars on the "
-        "negative side mean that the more complex network generalizes better.",
+        "Rank correlation (Kendall's tau) between a measure and the gap between test and training error, in zoos of "
+        "small networks. At 0 a measure orders networks like a coin; below 0 the network that it calls more complex "
+        "generalizes better. Zoos this small can tell little: the last figure shows how little.",
         [row for rows in best_first for row in rows],
         Axis("measure", "", ordinal=True), Axis("tau", "rank correlation with the gap", CORRELATION),
-        mark=Bars(), rules=[Rule(0.0, "coin")], claims=("flatness", "spectral", "counting", "gradient-noise"),
+        mark=Bars(), claims=("flatness", "spectral", "counting", "gradient-noise"),
     )  # fmt: skip
 
 
@@ -88,9 +88,9 @@ def _gaps(networks: list[Network]) -> Figure:
                 dots.append({"measure": label, "place": place + 1, "gap": one["gap"], "layers": layers})
     return Figure(
         "gaps", "Every network: its gap against its rank by a measure",
-        "Each point is a network; the horizontal axis is its rank by the measure within its zoo. If a measure "
-        "predicted the gap, points would rise from left to right in both colors. Where the colors separate instead, "
-        "the measure says little more than the depth. The vertical axis does not start at 0: all gaps are large.",
+        "Each point is a network, at its rank by the measure within its zoo. If a measure predicted the gap, points "
+        "would rise from left to right in both colors; where the colors separate instead, it says little more than the "
+        "depth. The vertical axis does not start at 0: all gaps are large.",
         sorted(dots, key=lambda dot: dot["layers"]),
         Axis("place", "rank by the measure, smallest first"), Axis("gap", "test error minus training error", PERCENT),
         mark=Points(), series="layers", series_title="depth", slider=Axis("measure", "measure"), group=None,
@@ -178,7 +178,7 @@ def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
         Figure(
             "signals", "The data: MNIST-1D",
             "Three training examples for each of six digits: shapes of 40 numbers, shifted, scaled, and noisy. Small "
-            "networks fit 500 of them without learning much, so gaps are large.",
+            "networks fit all their examples without learning much, so gaps are large.",
             rows, Axis("place", "position"), Axis("value", "value"),
             mark=Line(points=False), series="example", facet="digit", group=None,
         )

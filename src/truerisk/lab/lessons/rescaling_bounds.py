@@ -26,9 +26,10 @@ from truerisk.symmetry import find_symmetry
 from truerisk.words import bound, nats
 
 LABELS = {"original": "original", "tuned": "tuned prior scale", "rescaled": "rescaled", "both": "both"}
-TRAINED, FAILED, PUBLISHED = "trained posterior", "training failed", {False: "published, original", True: "published"}
+TRAINED, FAILED = "trained posterior", "training failed"
+PUBLISHED = {False: "published, original", True: "published, rescaled"}
 RECIPES = {"widest": "widest noise", "standard": "standard prior"}
-FEW = ("512", "256-128-64", "128-128-128", "64-32", "32")  # networks of the first figure: one of each size
+FEW = ("256-256-256-256", "512", "128-128-128", "64-32", "32")  # networks of the first figure, of all sizes
 HALF = 0.5  # sampled networks that err on more than half of their training examples have learned nothing of use
 LEAST = min(ratio for *_, ratio in ARCHITECTURES.values())  # the smallest published ratio of KLs
 VACUOUS = Rule(1.0, "vacuous above")
@@ -50,12 +51,12 @@ def _states(rows: Rows) -> Rows:
 
 
 def _hero(rows: Rows) -> Figure:
-    some = _states(rows.where(part="architectures", posterior="widest", row=FEW))
+    some = _states(rows.where(part="architectures", posterior="standard", row=FEW))
     return Figure(
         "before-after", "Bounds of five networks before and after the best rescaling",
-        "McAllester's bound for five of the ten networks, named by the paper's hidden layers (on digits, a quarter of "
-        "these widths). Above the dashed line a bound says nothing. Rescaling changes no prediction, so every drop "
-        "shows how much of the bound was about the scale of weights, not about the function.",
+        "McAllester's bound with a standard prior, for five of ten networks, named by the paper's hidden layers (on "
+        "digits, a quarter of these widths). Above the dashed line a bound says nothing. Rescaling changes no "
+        "prediction, so every drop shows how much of a bound was about the scale of weights.",
         sorted(some, key=lambda row: FEW.index(row["row"])),
         Axis("state", "", ordinal=True), Axis("bound", "bound on the error rate", zero=True, bound=True),
         mark=Slope(), series="row", series_title="hidden layers", rules=[VACUOUS],
@@ -67,8 +68,8 @@ def _convolutional(rows: Rows) -> Figure:
     return Figure(
         "convolutional", "A convolutional network at the paper's noise levels",
         "McAllester's bound of one convolutional network before and after the best rescaling; each line is a pair of "
-        "noise levels (standard deviations of prior and posterior). All of these bounds are vacuous. Rescaling helps "
-        "least where the pair already suits the weights.",
+        "standard deviations of prior and posterior. Above the dashed line a bound says nothing. Pairs whose prior "
+        "scale already suits the weights have little to gain.",
         _states(rows.where(part="noise")), Axis("state", "", ordinal=True),
         Axis("bound", "bound on the error rate", zero=True, bound=True),
         mark=Slope(), series="row", series_title="prior / posterior", rules=[VACUOUS], claims=("lowers-convolutional",),
@@ -106,11 +107,11 @@ def _ways(rows: Rows) -> Figure:
             values |= {PUBLISHED[after]: BEFORE_AFTER[row["row"]][after] for after in (False, True)}
         found += [{**place, "recipe": RECIPES[row["posterior"]], "way": way, "bound": v} for way, v in values.items()]
     return Figure(
-        "ways", "Four ways to a bound",
+        "ways", "Rescaled, tuned, or trained: which bound is lowest?",
         f"Bounds of all ten networks, smallest first, for two guesses of the recipe: the widest noise with at most "
-        f"{RISK_LIMIT:.0%} training error, and a standard prior. A tuned prior scale is one number, covered by delta. "
-        "If it does as well as rescaling, one number replaces thousands of factors. Posteriors whose training failed "
-        "err on more than half of the training examples.",
+        f"{RISK_LIMIT:.0%} training error, and a standard prior. If a tuned prior scale does as well as rescaling, one "
+        "number does the work of all factors. Posteriors whose training failed err on over half of the training "
+        "examples.",
         found, Axis("row", WIDTHS, ordinal=True), Axis("bound", "bound on the error rate", log=True, bound=True),
         mark=Points(), series="way", series_title="bound", facet="recipe", rules=[VACUOUS],
         claims=("tuned-scale-matches", "trained-non-vacuous", "trained-under-half", "training-beats-rescaling",
@@ -129,7 +130,7 @@ def _ratios(rows: Rows) -> Figure:
     return Figure(
         "kl-ratios", "By which factor is the KL divided?",
         "The original KL divided by the KL after tuning the prior scale, after rescaling, or after both. At the lower "
-        "line nothing is gained; the paper's networks reach 2.3 to 5.6. Look whether rescaling adds anything to a "
+        "line nothing is gained; the paper's networks reach 2.3 to 5.6. Check whether rescaling adds anything to a "
         "tuned scale, or to a trained posterior.",
         found, Axis("row", WIDTHS, ordinal=True), Axis("ratio", "original KL / KL", TIMES, log=True),
         mark=Points(), series="way", series_title="after", slider=Axis("posterior", "posterior"),
@@ -255,14 +256,14 @@ LESSON = Lesson(
     ),
     formulas=(
         Formula(
-            r"L(Q) \le \hat{L}(Q) + \sqrt{\frac{\mathrm{KL}(Q, P) + \ln (2 \sqrt{n} / \delta)}{2 n}}",
+            r"L(Q) \le \hat{L}(Q) + \sqrt{(\mathrm{KL}(Q, P) + \ln (2 \sqrt{n} / \delta)) / (2 n)}",
             "McAllester's bound: with probability 1 - delta, the error rate of networks sampled from Q is at most "
             "their training error plus a term that grows with the KL to the prior P.",
         ),
         Formula(
-            r"\mathrm{KL}(Q, P) = \frac{1}{2} \sum_i \left( \frac{w_i^2 + \sigma_q^2}{\sigma_p^2} - 1 "
-            r"- \ln \frac{\sigma_q^2}{\sigma_p^2} \right)",
-            "The KL between Gaussian noise around the weights w and a Gaussian prior around 0: a sum over all weights.",
+            r"\mathrm{KL}(Q, P) = \sum_i \frac{w_i^2 + \sigma_q^2}{2 \sigma_p^2} + d \ln \frac{\sigma_p}{\sigma_q} "
+            r"- \frac{d}{2}",
+            "The KL between Gaussian noise around the d weights w and a Gaussian prior around 0.",
         ),
         Formula(
             r"\mathrm{KL}(\lambda) = \frac{\lambda^2 A + \lambda^{-2} B}{2 \sigma_p^2} - (a - b) \ln \lambda + c",
