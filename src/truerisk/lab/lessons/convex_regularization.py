@@ -213,7 +213,7 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("least-squares-needs-ridge", "network-needs-no-decay"),
-            "Exact least squares needs its ridge ({0.mean}); a network needs no weight decay.",
+            "Without a ridge, least squares errs {0.mean} more; a network needs no regularizer.",
             "Not as published: regularizers gain {0.mean} in least squares, {1.mean} in networks.",
             "Still open: regularizers gain {0.mean} in least squares, {1.mean} in networks.",
         ),
@@ -222,11 +222,11 @@ LESSON = Lesson(
     pictures=pictures,
     formulas=(
         Formula(
-            r"\hat{W}_0 = \sum_j \frac{1}{s_j} v_j u_j^T Y",
+            r"\hat{W}_0 = \sum_j (1 / s_j) v_j u_j^T Y",
             "Without a ridge, the solution divides by every singular value s of the features that is not 0.",
         ),
         Formula(
-            r"\hat{W}_\lambda = \sum_j \frac{s_j}{s_j^2 + n \lambda} v_j u_j^T Y",
+            r"\hat{W}_\lambda = \sum_j ( s_j / (s_j^2 + n \lambda) ) v_j u_j^T Y",
             "With a ridge lambda, the factor stays small even where s is nearly 0.",
         ),
     ),

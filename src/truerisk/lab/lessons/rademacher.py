@@ -55,7 +55,6 @@ def _complexity(linear: Rows, networks: Rows) -> Figure:
         EXAMPLES,
         Axis("complexity", "correlation with random signs", zero=True),
         series="family",
-        rules=[Rule(1.0, "every sign followed")],
         claims=("networks-fit-signs", "linear-falls"),
     )
 
@@ -66,13 +65,14 @@ def _bound_figure(linear: Rows, networks: Rows) -> Figure:
         "bound",
         "What the bound then says",
         "The Rademacher bound on how far the risk can exceed the training error, with probability 0.95, from the "
-        "formula below. A bound of 1 or more says nothing, because no risk exceeds 1. Affine classifiers take the "
-        "theorem's upper bound on their complexity, so their curve is a proof.",
+        "second formula. A bound of 1 or more says nothing, because no risk exceeds 1. Affine classifiers take the "
+        "theorem's upper bound on their complexity, so their curve is proven; that of the network is a lower estimate.",
         [{**row, "bound": _bound(row)} for row in found],
         EXAMPLES,
         Axis("bound", "bound on risk minus training error", zero=True, bound=True),
         series="family",
         rules=[Rule(1.0, "says nothing")],
+        observed=[NETWORK],
         claims=("bound-says-nothing",),
     )
 
@@ -98,7 +98,6 @@ def _laws(linear: Rows, networks: Rows) -> Figure:
         EXAMPLES,
         Axis("complexity", "Rademacher complexity", log=True, bound=True),
         series="family",
-        rules=[Rule(1.0, "largest possible value")],
         observed=sorted(series.keys() - {UPPER}),
         claims=("linear-below-bound", "linear-falls", "ball-formula"),
     )
@@ -182,8 +181,9 @@ LESSON = Lesson(
             "average.",
         ),
         Formula(
-            r"\text{risk}(h) \le \text{training error}(h) + \hat{R}(H) + 3 \sqrt{\frac{\log(2 / \delta)}{2n}}",
-            "With probability 1 - delta this holds for all classifiers in H at once; with R near 1 it says nothing.",
+            r"L(h) \le \hat{L}(h) + \hat{R}(H) + 3 \sqrt{\log(2 / \delta) / (2n)}",
+            "With probability 1 - delta, the risk of every classifier h in H is at most its training error plus these terms; "
+            "with R near 1 that says nothing.",
         ),
     ),
     questions=(
