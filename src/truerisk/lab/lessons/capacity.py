@@ -98,8 +98,8 @@ def _accuracy(rows: Rows) -> Figure:
         "capacity-accuracy",
         "Does noise among the examples call for wider networks?",
         f"Error on real test examples against width, with random inputs or labels in {percent(HALF, 0)} of the "
-        "training examples or in none. The paper finds that more noise needs more units. If so, a curve with noise "
-        "still falls where that of real data is flat.",
+        "training examples or in none. The claim compares a middle width with the widest network. Curves with noise "
+        "that fall only up to the middle width mean that it was already wide enough.",
         _ordered(rows.where(level=[0.0, HALF])).having(
             data=lambda row: row["data"] if row["noise"] == REAL else mixed + row["data"]
         ),

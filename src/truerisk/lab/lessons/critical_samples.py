@@ -27,7 +27,7 @@ from truerisk.training.learn import learn
 RADII = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # of the demo, in standard deviations of an image
 TRAINED = {REAL: "trained on true labels", RAND_Y: "trained on random labels"}  # the networks of the demo
 TILES = 8  # of a strip
-SIDE = 36  # points of the plane in each direction
+SIDE = 44  # points of the plane in each direction
 MARGIN = 0.35  # of the plane around its three images
 MOST = {"n": 1000, "n_test": 600, "epochs": 80, "search": 20}  # of the demo, whatever the scale
 HIDDEN = 256
@@ -84,15 +84,16 @@ def _mixtures(rows: Rows) -> Figure:
     return Figure(
         "critical-mixtures",
         "Do critical samples multiply while noise is memorized?",
-        "Share of critical samples against steps of SGD, for four shares of random training labels. All networks start "
-        "near 80%. A curve that falls first and then rises has learned the pattern, and then bent its boundary around "
-        "the wrong labels.",
-        Rows(sorted(rows, key=lambda row: row["level"])).having(labels=lambda row: percent(row["level"], 0)),
+        "Share of critical samples against steps of SGD, for four shares of random labels among the training "
+        "examples. A curve that falls first and then rises belongs to networks that learned the pattern, and then bent "
+        "their boundary around the wrong labels.",
+        Rows(sorted(rows, key=lambda row: row["level"])).having(
+            labels=lambda row: f"{percent(row['level'], 0)} random labels"
+        ),
         Axis("step", "steps of SGD"),
         Axis("ratio", "critical samples, at least", PERCENT, zero=True, counted_on="n_test"),
         Line(points=False),
         series="labels",
-        series_title="random labels",
         claims=("critical-rise",),
     )
 
@@ -110,8 +111,10 @@ def demo(setting: Setting) -> Record:
         X = torch.from_numpy(test.X)
         found = [_searched(module, X, radius, own["search"], seed) for radius in RADII]
         shares[noise] = [float(critical.double().mean()) for _, critical in found]
-        neighbors[noise] = [_nearest(module, X[i], [(ends[i], bool(hit[i])) for ends, hit in found])
-                            for i in _of_each_class(test)[:TILES]]  # fmt: skip
+        neighbors[noise] = [
+            {**_nearest(module, X[i], [(ends[i], bool(hit[i])) for ends, hit in found]), "true": int(test.y[i])}
+            for i in _of_each_class(test)[:TILES]
+        ]
         planes[noise] = _plane(module, X[np.flatnonzero(test.y == test.y[0])[:3]])
     return {"neighbors": neighbors, "shares": shares, "planes": planes, "box": setting["radius"]}
 
@@ -167,34 +170,37 @@ def pictures(record: Record) -> list[Exhibit]:
 
 def _neighbors(record: Record) -> Images:
     strips = []
-    for noise, found in record["neighbors"].items():
-        images = [Tile(one["image"], f"class {one['classes'][0]}") for one in found]
-        others = [Tile(one["neighbor"], f"class {one['classes'][1]}") for one in found]
+    for noise in TRAINED:
+        found = record["neighbors"][noise]
+        images = [Tile(one["image"], f"class {one['classes'][0]}", one["classes"][0] != one["true"]) for one in found]
+        others = [Tile(one["neighbor"], _other(one["classes"])) for one in found]
         changes = [Tile(one["difference"], f"up to {one['reach']:g}") for one in found]
         strips += [Strip(f"unseen images, {TRAINED[noise]}", images), Strip("nearest found in another class", others),
                    Strip("their difference", changes)]  # fmt: skip
     return Images(
         "neighbors",
         "How far is the next image of another class?",
-        "Unseen images and the neighbor that a search found in the smallest box with another class; below them the "
-        "predicted class. Differences are on the scale of the image, gray is no change; numbers are standard "
-        "deviations of an image's pixels. After random labels, changes too faint to see are enough.",
+        "Unseen images and the nearest image in another class that a search found; below them the predicted class, "
+        "marked where it is wrong. Differences are on the scale of the image, gray is no change; numbers are standard "
+        "deviations of its pixels. After random labels, smaller changes suffice.",
         strips,
         claims=("critical-noise",),
     )
+
+
+def _other(classes: list[int]) -> str:
+    return f"class {classes[1]}" if classes[0] != classes[1] else "none found"
 
 
 def _planes(record: Record) -> Figure:
     ticks = _ticks().tolist()
     points = [
         {"x": x, "y": y, "class": label, "network": TRAINED[noise]}
-        for noise, rows in record["planes"].items()
-        for y, row in zip(ticks, rows, strict=True)
+        for noise in TRAINED
+        for y, row in zip(ticks, record["planes"][noise], strict=True)
         for x, label in zip(ticks, row.split(), strict=True)
     ]
-    corners = [
-        {"x": x, "y": y, "network": TRAINED[noise]} for noise in record["planes"] for x, y in ((0, 0), (1, 0), (0, 1))
-    ]
+    corners = [{"x": x, "y": y, "network": TRAINED[noise]} for noise in TRAINED for x, y in ((0, 0), (1, 0), (0, 1))]
     return Figure(
         "plane",
         "What lies between three images of the same class?",
@@ -215,8 +221,8 @@ def _planes(record: Record) -> Figure:
 def _radii(record: Record) -> Figure:
     shares = [
         {"radius": radius, "share": share, "network": TRAINED[noise]}
-        for noise, found in record["shares"].items()
-        for radius, share in zip(RADII, found, strict=True)
+        for noise in TRAINED
+        for radius, share in zip(RADII, record["shares"][noise], strict=True)
     ]
     return Figure(
         "radius",
@@ -240,9 +246,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("critical-noise",),
-            reproduced="Noise puts a boundary next to at least {0.mean} as many points.",
-            not_reproduced="Noise puts a boundary next to only {0.mean} as many points ({0.cell}).",
-            no_verdict="Noise may put a boundary next to {0.mean} as many points ({0.cell}).",
+            reproduced="Noise puts a decision boundary near at least {0.mean} as many points.",
+            not_reproduced="Noise puts a decision boundary near only {0.mean} as many points ({0.cell}).",
+            no_verdict="Noise may put a boundary near {0.mean} as many points ({0.cell}).",
         ),
     ),
     demo=demo,
@@ -263,8 +269,8 @@ LESSON = Lesson(
     ),
     formulas=(
         Formula(
-            r"\max_i |x_i - \hat x_i| \le r, \quad \arg\max_k f_k(x) \ne \arg\max_k f_k(\hat x)",
-            "A point x is critical if its box of radius r holds a point that the network f puts in another class.",
+            r"\max_i |x_i - \hat x_i| \le r, \quad \mathrm{class}(x) \ne \mathrm{class}(\hat x)",
+            "A point x is critical if its box of radius r holds a point that the network puts in another class.",
         ),
     ),
 )

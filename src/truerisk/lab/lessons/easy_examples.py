@@ -32,7 +32,7 @@ def figures(rows: Rows) -> list[Exhibit]:
         rate=lambda row: f"learning rate {row['lr']:g}",
         data=lambda row: NAMES[row["noise"]] + (f", learning rate {row['lr']:g}" if several else ""),
     )
-    return [_sorted_rates(named), _spreads(named)]
+    return [_sorted_rates(named.where(noise=[REAL, RAND_X])), _spreads(named)]
 
 
 def _sorted_rates(rows: Rows) -> Figure:
@@ -50,7 +50,7 @@ def _sorted_rates(rows: Rows) -> Figure:
         Line(points=False),
         series="curve",
         facet="data",
-        claims=("easy-real", "easy-random-inputs", "labels-above-inputs", "real-above-labels"),
+        claims=("easy-real", "easy-random-inputs"),
     )
 
 
@@ -131,7 +131,7 @@ def pictures(record: Record) -> list[Exhibit]:
         "easiest-and-hardest",
         "Which examples are easy, and which are hard?",
         f"Training examples that fewest and most of {record['counted']} networks misclassify after one epoch: the "
-        "label, then the share of networks. Labels that are not the image's own are marked as wrong. Easy real digits "
+        "label, then the share of networks. Labels that are not the image's own are marked as wrong. Easy real images "
         "are typical of their class; under random labels, easy examples mostly share a label.",
         strips,
         claims=("easy-real",),

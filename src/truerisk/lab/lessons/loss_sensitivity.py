@@ -32,11 +32,13 @@ def _ginis(rows: Rows) -> Figure:
     return Figure(
         "gini",
         "Does training depend on few examples, or on all?",
-        "Gini coefficient of the loss sensitivity over training examples, against steps of SGD. It is 0 if all "
+        "Gini coefficient of the loss sensitivity over training examples, in the course of training. It is 0 if all "
         "examples matter alike, and near 1 if very few carry all the sensitivity. A higher curve for real data than "
         "for random inputs means that a few real examples stand for many.",
-        rows.unrolled(step="steps", coefficient="gini"),
-        Axis("step", "steps of SGD"),
+        rows.having(shares=lambda row: [step / row["steps"][-1] for step in row["steps"]]).unrolled(
+            share="shares", coefficient="gini"
+        ),
+        Axis("share", "share of all steps of SGD", PERCENT),
         Axis("coefficient", "Gini coefficient", zero=True),
         Line(),
         series="data",
@@ -64,7 +66,7 @@ def _classes(rows: Rows) -> Figure:
         squares,
         Axis("to", "class of the training example", ordinal=True),
         Axis("of", "class of the loss", ordinal=True),
-        Map("relative", "relative sensitivity", PERCENT),
+        Map("relative", "relative sensitivity"),
         facet="data",
         claims=("class-sensitivity",),
     )
@@ -124,9 +126,9 @@ def _sensitivities(setting: Setting, noise: str) -> tuple[np.ndarray, np.ndarray
 
 
 def pictures(record: Record) -> list[Exhibit]:
-    kinds = record.get("kinds")
-    if not kinds:
+    if not record.get("kinds"):
         return []
+    kinds = {noise: record["kinds"][noise] for noise in (REAL, RAND_X)}
     strips = []
     for noise, kind in kinds.items():
         for which in ("most", "least"):
