@@ -312,4 +312,4 @@ def test_signals_of_the_demo():
     assert {len(signal) for some in record["signals"].values() for signal in some} == {40}
     assert {len(some) for some in record["signals"].values()} == {3}
     [figure] = LESSON.pictures(record)
-    assert len(figure.rows) == 6 * 3 * 40
+    assert len(figure.rows) == 3 * 3 * 40

@@ -251,17 +251,17 @@ LESSON = Lesson(
         Question("Which complexity measures does a random rescaling fool?", "truerisk measure --audit"),
         Question(
             "How low does a bound become with a prior that was trained on half of the data?",
-            "truerisk certify --model mlp:128-128-128 --prior split:0.5",
+            "truerisk certify --model mlp:128-128-128 --method pac-bayes-kl",
         ),
     ),
     formulas=(
         Formula(
-            r"L(Q) \le \hat{L}(Q) + \sqrt{(\mathrm{KL}(Q, P) + \ln (2 \sqrt{n} / \delta)) / (2 n)}",
-            "McAllester's bound: with probability 1 - delta, the error rate of networks sampled from Q is at most "
-            "their training error plus a term that grows with the KL to the prior P.",
+            r"L \le \hat{L} + \sqrt{(\mathrm{KL} + \ln (2 \sqrt{n} / \delta)) / (2 n)}",
+            "McAllester's bound: with probability 1 - delta, the error rate of networks sampled from the posterior is "
+            "at most their training error plus a term that grows with the KL to the prior.",
         ),
         Formula(
-            r"\mathrm{KL}(Q, P) = \sum_i \frac{w_i^2 + \sigma_q^2}{2 \sigma_p^2} + d \ln \frac{\sigma_p}{\sigma_q} "
+            r"\mathrm{KL} = \sum_i \frac{w_i^2 + \sigma_q^2}{2 \sigma_p^2} + d \ln \frac{\sigma_p}{\sigma_q} "
             r"- \frac{d}{2}",
             "The KL between Gaussian noise around the d weights w and a Gaussian prior around 0.",
         ),
