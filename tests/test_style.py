@@ -48,7 +48,7 @@ ROOMS = (
     "lab/*.py",
     "lab/*/*.py",
 )
-TEMPLATES = ("certificate.html.j2", "lab.html.j2", "lab_bar.html.j2", "lab_index.html.j2", "tour.html.j2")
+TEMPLATES = ("certificate.html.j2", "lab.html.j2", "lab_index.html.j2", "tour.html.j2")
 UNITS = (r"\bwidths?\b(?!=)",)  # in the lab, a width is a number of hidden units
 COMMANDS = ("certify", "verify", "predict", "search", "tour")
 

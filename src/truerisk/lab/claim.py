@@ -63,7 +63,9 @@ class Paper:
     @property
     def url(self) -> str:
         """Where it can be read; "" where that is not known."""
-        return f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else f"https://doi.org/{self.doi}" if self.doi else ""
+        return (
+            f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else f"https://doi.org/{self.doi}" if self.doi else ""
+        )
 
     def at(self, place: str) -> Source:
         return Source("paper", f"{self.short}, {place}")

@@ -1,7 +1,7 @@
 """What an experiment is: a grid of settings, a pure task, and claims about effects.
 
-Each experiment is one file that ends in ``EXPERIMENT = Experiment(...)``. It knows nothing of how its tasks are run, nor
-of its page: that is its lesson (`lab.lesson`).
+Each experiment is one file that ends in ``EXPERIMENT = Experiment(...)``. It knows nothing of how its tasks are run.
+Nor does it know its page: that is its lesson (`lab.lesson`).
 """
 
 from __future__ import annotations

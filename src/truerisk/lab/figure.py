@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
 from truerisk.errors import TrueriskError
@@ -60,7 +60,7 @@ class Figure:
     rows: Iterable[Mapping[str, Any]]
     x: Axis
     y: Axis
-    mark: Mark = Line()
+    mark: Mark = field(default_factory=Line)
     series: str | None = None
     series_title: str = ""
     facet: str | None = None
@@ -78,11 +78,11 @@ class Figure:
         if not isinstance(self.mark, get_args(Mark)):
             known = ", ".join(f"{kind.__name__}()" for kind in get_args(Mark))
             raise TrueriskError(f"the mark of figure {self.name} is {self.mark!r}, but must be one of {known}.")
-        there = {field for row in self.rows for field in row}
-        for field in self.drawn_fields():
-            if there and field not in there:
+        there = {name for row in self.rows for name in row}
+        for wanted in self.drawn_fields():
+            if there and wanted not in there:
                 known = ", ".join(sorted(there))
-                raise TrueriskError(f"no row of figure {self.name} has the field {field!r}; its rows have {known}.")
+                raise TrueriskError(f"no row of figure {self.name} has the field {wanted!r}; its rows have {known}.")
 
     @property
     def averaged(self) -> bool:

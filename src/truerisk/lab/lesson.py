@@ -24,9 +24,9 @@ UNSETTLED = ("incomplete", "diverged", "broken", "changed", "smoke", "one seed",
 class Finding:
     """The headline of a page: one sentence for each verdict, so that no page claims what was not found.
 
-    ``claims`` names the claims that it rests on. All of them reproduced (or exact): the first sentence. One of them not:
-    the second. Else the third. ``{0.mean}``, ``{0.low}``, ``{0.high}`` are numbers of the first claim's decisive cell
-    with their unit, ``{0.cell}`` is its name, ``{0.threshold}`` the threshold. At most 14 words each, numbers included.
+    ``claims`` names the claims that it rests on. If all of them are reproduced (or exact), the first sentence is used;
+    if one is not, the second; else the third. ``{0.mean}``, ``{0.low}``, ``{0.high}`` are numbers of the first claim's
+    decisive cell with their unit, ``{0.cell}`` is its name, ``{0.threshold}`` the threshold. At most 14 words each.
     """
 
     claims: tuple[str, ...]

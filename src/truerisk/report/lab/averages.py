@@ -83,7 +83,7 @@ def _sentence(figure: Figure, counts: set[int], unit: Unit) -> str:
     >>> from truerisk.lab.units import PLAIN
     >>> figure = Figure("f", "F", "f.", [], Axis("x", "x"), Axis("y", "y"))
     >>> _sentence(figure, {5, 1}, PLAIN)
-    'Lines are means over 5 seeds (1 where there is no band), bands their 95% intervals.'
+    'Lines are means over 5 seeds (1 where there is no stroke), strokes their 95% intervals.'
     >>> _sentence(figure, {3}, PLAIN)
     'Thick lines are means over 3 seeds, thin lines the seeds.'
     """
@@ -96,6 +96,6 @@ def _sentence(figure: Figure, counts: set[int], unit: Unit) -> str:
     if most < BAND:
         marks = ("Thick lines", "thin lines") if joined else ("Large marks", "small dots")
         return f"{marks[0]} are {means}, {marks[1]} the seeds."
-    spread = "band" if isinstance(figure.mark, Line) else "stroke"
+    spread = "band" if isinstance(figure.mark, Line) and not figure.x.ordinal and len(counts) == 1 else "stroke"
     marks = ("Lines" if joined else "Marks", f"{spread}s")
     return f"{marks[0]} are {means}{few.format(spread)}, {marks[1]} their 95% intervals."

@@ -6,7 +6,7 @@ import math
 
 from truerisk.lab.figure import Figure
 from truerisk.lab.marks import Line, Slope
-from truerisk.report.lab.keys import KIND, MEAN, SERIES, SLIDE, TEXT, Json, X, Y
+from truerisk.report.lab.keys import DOT, KIND, MEAN, SERIES, SLIDE, TEXT, Json, X, Y
 from truerisk.report.lab.rows import MOST_SERIES, Drawable
 from truerisk.report.labels import text_width
 
@@ -20,7 +20,9 @@ def room_for_ends(figure: Figure, drawn: Drawable, width: float, font: int) -> f
     names = drawn.values(SERIES) if figure.series else []
     if not isinstance(figure.mark, Line | Slope) or drawn.faceted or not 1 < len(names) <= MOST_SERIES or width < 600:
         return 0.0
-    room = GAP + max(text_width(name, font) for name in names)
+    if {row[SERIES] for row in drawn.of(DOT) if SERIES in row} - {row[SERIES] for row in drawn.of(MEAN)}:
+        return 0.0  # dots of a series of their own: only a legend says what they are
+    room = GAP + max(text_width(name, font) for name in [*names, heading(figure, drawn)])
     return room if room <= SHARE * width and _all_reach_the_end(figure, drawn) else 0.0
 
 
@@ -33,21 +35,27 @@ def _all_reach_the_end(figure: Figure, drawn: Drawable) -> bool:
     return all(read(row[X]) >= edge for row in _last(drawn).values())
 
 
-def end_labels(
-    figure: Figure, drawn: Drawable, height: float, font: int, ends: tuple[float, float]
-) -> list[Json]:
+def end_labels(figure: Figure, drawn: Drawable, height: float, font: int, ends: tuple[float, float]) -> list[Json]:
     """The last point of each line, its name, and the height of the name in the numbers of the y axis."""
     read = math.log if figure.y.log else float
     low, high = read(ends[0]), read(ends[1])
     found: list[Json] = []
     for slide in sorted({row.get(SLIDE, -1) for row in _last(drawn).values()}):
         rows = [row for row in _last(drawn).values() if row.get(SLIDE, -1) == slide]
-        places = apart([height * (high - read(row[Y])) / (high - low) for row in rows], 1.2 * font, height)
-        for row, place in zip(rows, places, strict=True):
+        wanted = [height * (high - read(row[Y])) / (high - low) for row in rows]
+        if heading(figure, drawn):  # above the highest name
+            rows, wanted = [{**rows[0], SERIES: ""}, *rows], [min(wanted) - 1.2 * font, *wanted]
+        for row, place in zip(rows, apart(wanted, 1.2 * font, height), strict=True):
             at = high - place / height * (high - low)
             common = {key: row[key] for key in (X, SERIES, SLIDE) if key in row}
-            found.append({**common, TEXT: row[SERIES], Y: math.exp(at) if figure.y.log else at})
+            text = row[SERIES] or heading(figure, drawn)
+            found.append({**common, TEXT: text, Y: math.exp(at) if figure.y.log else at})
     return found
+
+
+def heading(figure: Figure, drawn: Drawable) -> str:
+    """What stands above the names: numbers alone say nothing."""
+    return figure.series_title if drawn.ordered else ""
 
 
 def apart(wanted: list[float], least: float, height: float) -> list[float]:

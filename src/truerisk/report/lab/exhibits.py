@@ -9,13 +9,15 @@ from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Exhibit, Figure, Images, Table
 from truerisk.lab.result import Result
 from truerisk.progress import note
+from truerisk.report.figures import INK
 from truerisk.report.lab.figures import WIDTHS, glyph, lab_spec, safe_name, static_svg
-from truerisk.report.lab.keys import KIND, MEAN, SERIES, VALUE
+from truerisk.report.lab.keys import DOT, KIND, MEAN, SERIES, VALUE
 from truerisk.report.lab.palette import colors, dashes, shapes
 from truerisk.report.lab.png import data_uri
 from truerisk.report.lab.rows import Drawable, drawable, panelled
 from truerisk.report.lab.words import table
 
+CARD = 540  # pixels: a hero with panels on a card of the index; narrower paper would stack them
 STATIC = (820, 350)  # pixels: drawn for readers without JavaScript, on a screen and on a phone
 
 
@@ -122,7 +124,8 @@ def _figure(figure: Figure, drawn: Drawable, hero: bool) -> dict[str, Any]:
         wide, narrow = (static_svg(figure, drawn, width, hero) for width in STATIC)
     caption = " ".join(filter(None, [figure.caption, drawn.sentence]))
     slides = {"slides": drawn.slides, "slider": figure.slider.title if figure.slider else "seen from"}
-    return {"caption": caption, "note": left_out, "wide": wide, "narrow": narrow, **slides}
+    card = static_svg(figure, drawn, CARD if figure.facet else STATIC[1], hero) if hero and drawn.rows else ""
+    return {"caption": caption, "note": left_out, "wide": wide, "narrow": narrow, "card": card, **slides}
 
 
 def _script(figure: Figure, drawn: Drawable, hero: bool) -> dict[str, Any]:
@@ -153,14 +156,15 @@ def _legend(figure: Figure, drawn: Drawable) -> list[dict[str, Any]]:
     names = drawn.values(SERIES) if figure.series else []
     if not names and not drawn.numbers(VALUE):
         names = sorted({row[VALUE] for row in drawn.rows if row[KIND] == MEAN and VALUE in row})
-    if len(names) < 2:
-        return []
+    names = names if len(names) > 1 else []
     looks = zip(names, colors(len(names), drawn.ordered), dashes(len(names)), shapes(len(names)), strict=True)
     kind = glyph(figure)
-    return [{"name": n, "color": c, "dash": d, "shape": s, "glyph": kind} for n, c, d, s in looks]
+    entries = [{"name": n, "color": c, "dash": d, "shape": s, "glyph": kind} for n, c, d, s in looks]
+    if figure.dots_title and drawn.of(DOT):
+        entries.append({"name": figure.dots_title, "color": INK, "dash": [], "shape": "circle", "glyph": "dot"})
+    return entries
 
 
 def first_svg(page: Shown) -> str:
     """The hero as a small SVG file, for the cards of the index."""
-    return str(page.hero["narrow"]) if page.hero else ""
-
+    return str(page.hero["card"]) if page.hero else ""

@@ -71,13 +71,9 @@ def lab_spec(figure: Figure, drawn: Drawable, width: int, medium: Medium = "page
             "spec": inner,
             "resolve": {"axis": {"x": "independent", "y": "independent"}},
         }
-    room = room_for_ends(figure, drawn, width, panel.font)
-    if room and not file:
-        spec["padding"]["right"] += room
-    elif room:
-        spec["padding"] = {"left": 24, "top": 24, "bottom": 24, "right": 24 + room}
-    square = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": width}
-    return spec | inner | ({} if _is_plane(figure) else square)
+    if _is_plane(figure) or panel.labels:  # names at the ends of lines need their own room
+        return spec | inner
+    return spec | inner | {"autosize": {"type": "fit-x", "contains": "padding"}, "width": width}
 
 
 def static_svg(figure: Figure, drawn: Drawable, width: int, hero: bool = False) -> str:
@@ -141,7 +137,9 @@ def _size(
     """The height and the width of a panel."""
     if isinstance(figure.mark, Map) and drawn.orders:
         down = len(drawn.orders.get(Y, ())) or len(set(drawn.numbers(Y)))
-        height = min(down * 56, HERO) if hero else down * min(max(across / max(len(drawn.orders.get(X, "x")), 1), 28), 56)
+        height = (
+            min(down * 56, HERO) if hero else down * min(max(across / max(len(drawn.orders.get(X, "x")), 1), 28), 56)
+        )
         return height, across
     if _is_plane(figure):
         side = min(across, HERO if hero else 430)
@@ -189,7 +187,7 @@ def _legend(panel: Panel, width: int) -> Json:
         **text,
     }
     if ramp:
-        return legend | {"gradientLength": min(300, width - 60), "gradientThickness": 12, "tickCount": 4}
+        return legend | {"gradientLength": round(min(300, 0.85 * panel.width)), "gradientThickness": 12, "tickCount": 4}
     names = panel.drawn.values(SERIES) or panel.drawn.values(VALUE)
     lengths = [LETTER * panel.font * len(str(name)) + SYMBOL for name in names] or [1.0]
     columns = len(lengths) if sum(lengths) <= width else max(1, int(width // max(lengths)))

@@ -1,4 +1,4 @@
-"""Names of the fields of a row in the browser. An experiment's own names never become part of a Vega-Lite expression."""
+"""Names of a row's fields in the browser. An experiment's own names never become part of a Vega-Lite expression."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from truerisk.lab.marks import Bars, Histogram
 from truerisk.report.lab.ends import GAP
-from truerisk.report.lab.keys import SLIDE, TEXT, Json
+from truerisk.report.lab.keys import SERIES, SLIDE, TEXT, Json
 from truerisk.report.lab.panel import CHOICE, Panel
 
 
@@ -45,14 +45,16 @@ def _names(panel: Panel) -> list[Json]:
     """The names of lines at their ends, in their colors."""
     if not panel.labels:
         return []
-    mark = {"type": "text", "align": "left", "baseline": "middle", "dx": GAP, "fontSize": panel.font,
-            "fontWeight": 600, "tooltip": None}  # fmt: skip
-    text = {"text": {"field": TEXT, "type": "nominal"}}
-    layer: Json = {
-        "data": {"values": list(panel.labels)},
-        "mark": mark,
-        "encoding": {**panel.place, **text, **panel.look("color"), **panel.strength(1)},
-    }
-    if panel.drawn.slides:
-        layer["transform"] = [{"filter": f"datum.{SLIDE} === {CHOICE} || !isValid(datum.{SLIDE})"}]
-    return [layer]
+    mark = {"type": "text", "align": "left", "baseline": "middle", "dx": GAP, "fontSize": panel.font, "tooltip": None}
+    place = {**panel.place, "text": {"field": TEXT, "type": "nominal"}}
+    of_slide = f"(datum.{SLIDE} === {CHOICE} || !isValid(datum.{SLIDE}))" if panel.drawn.slides else "true"
+    named, heading = ([{"filter": f"{of_slide} && datum.{SERIES} {sign} ''"}] for sign in ("!==", "==="))
+    bold = {**mark, "fontWeight": 600}
+    halo = {"color": panel.paper, "stroke": panel.paper, "strokeWidth": 5, "strokeJoin": "round"}  # off rules
+    data = {"data": {"values": list(panel.labels)}}
+    colored = {**panel.look("color"), **panel.strength(1)}
+    return [
+        {**data, "transform": named, "mark": {**bold, **halo}, "encoding": place},
+        {**data, "transform": named, "mark": bold, "encoding": {**place, **colored}},
+        {**data, "transform": heading, "mark": {**mark, "color": panel.ink}, "encoding": place},
+    ]

@@ -23,7 +23,7 @@ from truerisk.report.extra import extra
 from truerisk.report.lab.exhibits import Shown, shown
 from truerisk.report.lab.palette import LEVELS_ON_DARK, LEVELS_ON_LIGHT, ON_DARK, ON_LIGHT
 from truerisk.report.lab.picture import picture
-from truerisk.report.lab.words import facts, missing, one_line
+from truerisk.report.lab.words import facts, minus, missing, one_line
 
 SIGNS = {
     "reproduced": {"sign": "\u2713", "css": "yes"},
@@ -47,7 +47,7 @@ def write_lab(result: Result, path: str | Path, index: str = "") -> Path:
 def render_lab(result: Result, index: str = "", page: Shown | None = None) -> str:
     """The page as HTML. All text is escaped; figures are drawn by JavaScript that the page carries."""
     environment = templates()
-    environment.filters["setting"] = one_line
+    environment.filters |= {"setting": one_line, "minus": minus}
     page, lesson = page or shown(result), result.experiment.lesson
     text: str = environment.get_template("lab.html.j2").render(
         result=result,

@@ -10,11 +10,11 @@ from __future__ import annotations
 # A figure is drawn with the colors for light paper; on dark paper the style sheet replaces them one by one.
 ON_LIGHT = (
     "#0072b2", "#d55e00", "#00855f", "#b14d8c", "#946800",
-    "#3a93c4", "#5d4037", "#6f51b5", "#6b7a10", "#b3263a",
+    "#7d7d7d", "#5d4037", "#6f51b5", "#6b7a10", "#b3263a",
 )  # fmt: skip
 ON_DARK = (
     "#5aaee6", "#f08a3c", "#3cc49a", "#e290c0", "#e5b93c",
-    "#9bd3f2", "#c2a48f", "#ab95ea", "#bcc95a", "#f2788a",
+    "#c4c4c4", "#c2a48f", "#ab95ea", "#bcc95a", "#f2788a",
 )  # fmt: skip
 # From the lowest level to the highest: away from the paper.
 LEVELS_ON_LIGHT = ("#c97b1a", "#c55a2b", "#b03c45", "#8f2b5e", "#69246f", "#401f6b", "#1b154a")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from truerisk.lab.figure import Figure
+from truerisk.lab.units import CORRELATION
 from truerisk.report.lab.keys import DOT, GROUP, KIND, MEAN, ONE_SEED, SERIES, SLIDE, VALUE, Json, X
 from truerisk.report.lab.palette import ON_LIGHT, SAME_DASH, SOLID, colors, dashes, shapes
 from truerisk.report.lab.rows import Drawable
@@ -18,6 +19,12 @@ FADED = 0.1
 HIDDEN = {"value": 0}
 SHOWN = f"(length({CHOSEN}) == 0 || indexof({CHOSEN}, datum.{SERIES}) >= 0)"
 SCHEME = "viridis"  # of maps: its lightness rises, and color-blind readers can follow it
+DIVERGING = "blueorange"  # of correlations: pale at 0
+
+
+def signed(figure: Figure) -> bool:
+    """Whether a map shows correlations: its colors then have a neutral middle."""
+    return getattr(figure.mark, "unit", None) == CORRELATION
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,8 @@ class Panel:
         if not self.drawn.of(DOT):
             return []
         colored = any(SERIES in row for row in self.drawn.of(DOT))
-        mark = {"type": "point", "filled": True, "size": 70, "stroke": self.paper, "strokeWidth": 1, "tooltip": None}
+        mark = {"type": "point", "filled": True, "size": 110, "opacity": 1, "tooltip": None}
+        mark |= {"stroke": self.paper, "strokeWidth": 1}
         look = self.look("color") if colored else {"color": {"value": self.ink}}
         strength = self.strength(1) if colored else {}
         return [self.layer(mark, {**self.place, **look, **strength}, DOT)]
@@ -112,4 +120,6 @@ class Panel:
         low, high = min(numbers), max(numbers)
         domain = [low, high] if low < high else [low - 0.5, high + 0.5]
         scale: Json = {"scheme": SCHEME, "domain": domain, **({"type": "log"} if log and low > 0 else {})}
+        if signed(self.figure):
+            scale = {"scheme": DIVERGING, "domain": [-1, 1]}
         return {"field": VALUE, "type": "quantitative", "scale": scale, "legend": self.legend}

@@ -191,7 +191,7 @@ def _off_paper(figure: Figure, row: dict[str, Any]) -> bool:
 def _columns(figure: Figure, rows: list[dict[str, Any]]) -> list[Column]:
     """The fields that tooltips and files show."""
     there = {key for row in rows for key, value in row.items() if value is not None}
-    value = getattr(figure.mark, "value", "")
+    value, unit = getattr(figure.mark, "value", ""), getattr(figure.mark, "unit", None)
     columns = [
         Column(figure.facet or "", FACET, _spaced(figure.facet or "")),
         Column(figure.series or "", SERIES, figure.series_title or _spaced(figure.series or "")),
@@ -199,7 +199,12 @@ def _columns(figure: Figure, rows: list[dict[str, Any]]) -> list[Column]:
         _of_axis(figure.y, figure.y.field, Y, figure.y.title),
         _of_axis(figure.y, "low", LOW, "from"),
         _of_axis(figure.y, "high", HIGH, "to"),
-        Column(value, VALUE, getattr(figure.mark, "title", "") or _spaced(value), **_unit(getattr(figure.mark, "unit", None))),
+        Column(
+            value,
+            VALUE,
+            getattr(figure.mark, "title", "") or _spaced(value),
+            **_unit(unit),
+        ),
     ]
     if figure.slider:
         columns.insert(0, Column(figure.slider.field, SLIDE, figure.slider.title))
@@ -210,7 +215,7 @@ def _of_axis(axis: Axis, name: str, key: str, title: str) -> Column:
     return Column(name, key, title, **_unit(axis.unit), text=f"{key}t" if axis.bound else "")
 
 
-def _unit(unit: Any) -> dict[str, bool]:
+def _unit(unit: Any) -> dict[str, Any]:
     return {"percent": unit == PERCENT, "points": unit == POINTS}
 
 
@@ -231,7 +236,9 @@ def _values(figure: Figure, name: str) -> list[Any]:
 
 def _order(figure: Figure, axis: Axis) -> list[str]:
     """The values of an axis side by side: as they appear, or by size if only bars and cells made them separate."""
-    values: list[Any] = list(dict.fromkeys(row.get(axis.field) for row in figure.rows if row.get(axis.field) is not None))
+    values: list[Any] = list(
+        dict.fromkeys(row.get(axis.field) for row in figure.rows if row.get(axis.field) is not None)
+    )
     if not axis.ordinal and all(_number(value) is not None for value in values):
         values.sort()
     return list(dict.fromkeys(map(words, values)))
@@ -249,4 +256,3 @@ def _number(value: Any) -> float | int | None:
 
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
-

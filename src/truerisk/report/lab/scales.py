@@ -50,7 +50,7 @@ def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int) -> Json
         "field": X,
         "type": "quantitative",
         "scale": scale,
-        "axis": {"title": title, **ticks(figure.x, numbers, width), **({"grid": False} if full else {})},
+        "axis": {"title": title, **ticks(figure.x, numbers, width), **_no_grid(figure)},
     }
 
 
@@ -65,7 +65,12 @@ def y_encoding(figure: Figure, drawn: Drawable, height: float, ends: tuple[float
     if figure.y.log:
         scale = {"type": "log", "domain": list(ends), "nice": False}
     return {"field": Y, "type": "quantitative", "scale": scale,
-            "axis": {"title": title, **ticks(figure.y, ends, 2 * height)}}  # fmt: skip
+            "axis": {"title": title, **ticks(figure.y, ends, 2 * height), **_no_grid(figure)}}  # fmt: skip
+
+
+def _no_grid(figure: Figure) -> Json:
+    """Lines would cross what fills the panel."""
+    return {"grid": False} if isinstance(figure.mark, FULL) and not isinstance(figure.mark, Histogram) else {}
 
 
 def titled(axis: Axis) -> str:
@@ -85,7 +90,7 @@ def y_domain(figure: Figure, drawn: Drawable) -> tuple[float, float]:
         positive = [value for value in values if value > 0]
         low, high = min(positive), max(positive)
         room = max((high / low) ** ROOM, 1.05)
-        return (10.0 ** math.floor(math.log10(low)) if bars else low / room), high * room
+        return (10.0 ** math.floor(math.log10(low) - 1e-9) if bars else low / room), high * room
     low, high = min(values), max(values)
     if isinstance(figure.mark, FULL) and not bars:
         return (low, high) if low < high else (low - 0.5, high + 0.5)

@@ -88,12 +88,18 @@ const files = {
 
 function legend(figure, place, state, change) {
   const box = place.querySelector(".legend");
-  if (figure.legend_title && figure.legend.length) box.append(figure.legend_title + ": ");
+  if (figure.legend_title && figure.legend.length) {
+    const title = document.createElement("span");
+    title.append(`${figure.legend_title}:`);
+    box.append(title);
+  }
   for (const entry of figure.legend) {
-    const button = document.createElement(figure.clickable ? "button" : "span");
+    const clickable = figure.clickable && entry.glyph !== "dot";
+    const button = document.createElement(clickable ? "button" : "span");
+    button.dataset.glyph = entry.glyph;
     button.append(glyph(entry), entry.name);
     box.append(button);
-    if (!figure.clickable) continue;
+    if (!clickable) continue;
     button.type = "button";
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", (event) => {
@@ -155,7 +161,9 @@ async function live(figure) {
     if (drawn !== fits) return next.finalize();  // the window changed its size meanwhile
     made?.finalize();
     made = next;
-    names.hidden = !figure.legend.length || (fits.named && !state.chosen.length);
+    // lines that carry their names need a legend for dots only
+    for (const entry of names.children) entry.hidden = fits.named && entry.dataset.glyph !== "dot" && !state.chosen.length;
+    names.hidden = [...names.children].every((entry) => entry.hidden);
     plot.replaceChildren(fresh);
   }
   await draw();

@@ -24,7 +24,19 @@ from truerisk.lab.marks import (
     Surface,
 )
 from truerisk.report.lab.keys import Json
-from truerisk.report.lab.marks import bars, contour, histogram, line, maps, path, points, polygons, regions, slope, surface
+from truerisk.report.lab.marks import (
+    bars,
+    contour,
+    histogram,
+    line,
+    maps,
+    path,
+    points,
+    polygons,
+    regions,
+    slope,
+    surface,
+)
 from truerisk.report.lab.panel import Panel
 
 DRAWERS: dict[type, ModuleType] = {

@@ -40,7 +40,9 @@ def grid(figure: Figure, rows: list[Json]) -> tuple[np.ndarray, np.ndarray, np.n
         row[VALUE] for row in rows
     ]
     if np.isnan(values).any() or min(values.shape) < 2:
-        raise TrueriskError(f"figure {figure.name} needs a value for each pair of x and y, at least 2 of each; add them.")
+        raise TrueriskError(
+            f"figure {figure.name} needs a value for each pair of x and y, at least 2 of each; add them."
+        )
     return x, y, values
 
 

@@ -32,7 +32,12 @@ def prepare(figure: Figure, rows: list[Json]) -> list[Json]:
 
 
 def layers(panel: Panel) -> list[Json]:
-    place = {"x": {**panel.x, "field": LEFT}, "x2": {"field": RIGHT}, "y": {**panel.y, "stack": None}, "y2": {"datum": 0}}
+    place = {
+        "x": {**panel.x, "field": LEFT},
+        "x2": {"field": RIGHT},
+        "y": {**panel.y, "stack": None},
+        "y2": {"datum": 0},
+    }
     several = len(panel.names) > 1
     mark = {"type": "rect", "tooltip": {"content": "data"}}
     bars = panel.layer(mark, {**place, **panel.look("color"), **panel.strength(0.5 if several else 0.9)})

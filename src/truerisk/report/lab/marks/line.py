@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from truerisk.lab.marks import Line
-from truerisk.report.lab.keys import FACET, GROUP, HIGH, LOW, ONE_SEED, SERIES, SLIDE, Json, X
+from truerisk.report.lab.keys import FACET, GROUP, HIGH, LOW, MEAN, ONE_SEED, SERIES, SLIDE, Json, X
 from truerisk.report.lab.panel import HIDDEN, Panel
 
 MANY_POINTS = 40  # a line of more points is drawn without them
@@ -13,7 +13,7 @@ WIDTH = 2.75
 
 
 def layers(panel: Panel) -> list[Json]:
-    return [*band(panel), *thin(panel), line(panel), *panel.dots(), tips(panel)]
+    return [*band(panel), *thin(panel), line(panel), tips(panel), *panel.dots()]
 
 
 def line(panel: Panel) -> Json:
@@ -32,11 +32,11 @@ def thin(panel: Panel) -> list[Json]:
 
 
 def band(panel: Panel) -> list[Json]:
-    """From low to high around a line; a stroke where values stand side by side."""
+    """From low to high around a line; a stroke where values stand side by side, or some have no interval."""
     if not panel.drawn.numbers(LOW):
         return []
     place = {**panel.place, "y": {**panel.y, "field": LOW}, "y2": {"field": HIGH}}
-    stroke = X in panel.drawn.orders
+    stroke = X in panel.drawn.orders or any(LOW not in row for row in panel.drawn.of(MEAN))
     mark: Json = {"type": "rule", "strokeWidth": 2} if stroke else {"type": "area"}
     encoding = {**place, **panel.look("color"), **panel.strength(1 if stroke else 0.2)}
     return [panel.layer({**mark, "tooltip": None}, encoding, more=inside(panel))]

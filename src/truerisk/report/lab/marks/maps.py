@@ -6,9 +6,9 @@ import numpy as np
 
 from truerisk.lab.figure import Axis, Figure
 from truerisk.lab.marks import Map
-from truerisk.lab.units import PERCENT, POINTS
+from truerisk.lab.units import CORRELATION, PERCENT, POINTS
 from truerisk.report.lab.keys import BOTTOM, LEFT, RIGHT, TOP, VALUE, Json, X, Y
-from truerisk.report.lab.panel import Panel
+from truerisk.report.lab.panel import Panel, signed
 
 ON_CELL = ("#fefefe", "#101010")  # text on the dark and on the light cells
 CELL_ROOM = (3.8, 1.6)  # sizes of the type: a smaller cell carries no number
@@ -61,6 +61,8 @@ def layers(panel: Panel) -> list[Json]:
         return [squares, *panel.dots()]
     low, high = colored["scale"]["domain"]
     light = f"datum.{VALUE} > {low + 0.55 * (high - low)!r}"
+    if signed(panel.figure):
+        light = f"abs(datum.{VALUE}) < 0.6"
     ink = {"condition": {"test": light, "value": ON_CELL[1]}, "value": ON_CELL[0]}
     text = {"field": "shown", "type": "nominal"}
     shown = {"calculate": _shown(mark), "as": "shown"}
@@ -76,4 +78,6 @@ def _shown(mark: Map) -> str:
     """The number of a cell as text, in its unit."""
     if mark.unit in (PERCENT, POINTS):
         return f"format(100 * datum.{VALUE}, '.3~r')" + (" + '%'" if mark.unit == PERCENT else "")
+    if mark.unit == CORRELATION:
+        return f"format(datum.{VALUE}, '+.2f')"
     return f"format(datum.{VALUE}, '.3~r')"

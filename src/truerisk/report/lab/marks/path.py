@@ -30,7 +30,7 @@ def _last(panel: Panel) -> Json:
     """A ring around the last point of each path."""
     there = {key for row in panel.drawn.rows for key in row}
     by = [key for key in (SERIES, FACET, SLIDE) if key in there]
-    last = [
+    last: list[Json] = [
         {"joinaggregate": [{"op": "max", "field": ORDER, "as": "last"}], "groupby": by},
         {"filter": f"datum.{ORDER} === datum.last"},
     ]

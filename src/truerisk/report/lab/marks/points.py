@@ -8,7 +8,7 @@ from truerisk.report.lab.panel import Panel
 
 
 def layers(panel: Panel) -> list[Json]:
-    mark = {"type": "point", "filled": True, "size": 80, "tooltip": {"content": "data"}}
+    mark = {"type": "point", "filled": True, "size": 120, "tooltip": {"content": "data"}}
     look = {**panel.look("color", "shape"), **panel.strength(1)}
     points = panel.layer(mark, {**panel.place, **panel.beside(), **look})
     return [*strokes(panel), *panel.seeds_as_dots(), points, *panel.dots()]

@@ -1,10 +1,10 @@
-"""Closed shapes, colored by a number or a name."""
+"""Closed shapes, colored by a number, or by a name as regions are."""
 
 from __future__ import annotations
 
 from truerisk.lab.figure import Figure
 from truerisk.report.lab.keys import ORDER, SHAPE, VALUE, Json
-from truerisk.report.lab.palette import ON_LIGHT
+from truerisk.report.lab.marks.regions import class_color, class_dots
 from truerisk.report.lab.panel import Panel
 
 
@@ -13,20 +13,17 @@ def prepare(figure: Figure, rows: list[Json]) -> list[Json]:
 
 
 def layers(panel: Panel) -> list[Json]:
-    if panel.drawn.numbers(VALUE):
-        color = panel.value_color()
-    else:
-        names = panel.drawn.values(VALUE)
-        scale = {"domain": names, "range": [ON_LIGHT[i % len(ON_LIGHT)] for i in range(len(names))]}
-        color = {"field": VALUE, "type": "nominal", "scale": scale, "legend": panel.legend}
+    by_number = bool(panel.drawn.numbers(VALUE))
     mark = {
         "type": "line",
         "filled": True,
         "stroke": panel.paper,
         "strokeWidth": 0.75,
-        "fillOpacity": 0.85,
+        "fillOpacity": 0.85 if by_number else 0.35,
         "interpolate": "linear-closed",
-        "tooltip": {"content": "data"},
+        "tooltip": {"content": "data"} if by_number else None,
     }
+    color = panel.value_color() if by_number else class_color(panel)
     order = {"order": {"field": ORDER, "type": "quantitative"}, "detail": {"field": SHAPE}}
-    return [panel.layer(mark, {**panel.place, "color": color, **order}), *panel.dots()]
+    shapes = panel.layer(mark, {**panel.place, "color": color, **order})
+    return [shapes, *(panel.dots() if by_number else class_dots(panel))]

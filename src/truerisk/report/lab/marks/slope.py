@@ -8,4 +8,4 @@ from truerisk.report.lab.panel import Panel
 
 
 def layers(panel: Panel) -> list[Json]:
-    return [*band(panel), *thin(panel), line(panel), *panel.dots(), tips(panel)]
+    return [*band(panel), *thin(panel), line(panel), tips(panel), *panel.dots()]

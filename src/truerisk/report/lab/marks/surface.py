@@ -12,16 +12,17 @@ import numpy as np
 
 from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Figure
+from truerisk.lab.marks import Surface
 from truerisk.report.lab.keys import CORNER, KIND, ORDER, SEEN_X, SEEN_Y, SHAPE, SLIDE, VALUE, Json
 from truerisk.report.lab.marks.contour import grid
 from truerisk.report.lab.marks.contour import layers as contour_layers
 from truerisk.report.lab.marks.contour import prepare as contour_rows
 from truerisk.report.lab.panel import Panel
 
-VIEWS = 12  # sides from which it can be seen
+VIEWS = 8  # sides from which it can be seen
 TILT = math.radians(28)  # above the plane
 FIRST = 30  # degrees: where the first view stands
-MOST = 16  # cells of each side: finer grids are thinned
+MOST = 14  # cells of each side: finer grids are thinned
 HEIGHT = 0.75  # of the surface, relative to the sides of its plane
 
 
@@ -61,10 +62,11 @@ def _quadrilaterals(view: int, right: np.ndarray, upward: np.ndarray, depth: np.
         return np.stack([values[:-1, :-1], values[:-1, 1:], values[1:, 1:], values[1:, :-1]], axis=-1).reshape(-1, 4)
 
     order = np.argsort(-around(depth).mean(1), kind="stable")
-    xs, ys, colors = around(right)[order], around(upward)[order], around(z).mean(1)[order]
+    xs, ys = (around(values)[order].round(3).tolist() for values in (right, upward))  # a page carries all views
+    colors = [float(f"{value:.4g}") for value in around(z).mean(1)[order]]
     return [
-        {KIND: CORNER, SLIDE: view, SHAPE: f"{view}/{cell}", ORDER: 4 * cell + corner, VALUE: float(colors[cell]),
-         SEEN_X: round(float(xs[cell, corner]), 4), SEEN_Y: round(float(ys[cell, corner]), 4)}
+        {KIND: CORNER, SLIDE: view, SHAPE: view * len(xs) + cell, ORDER: 4 * cell + corner, VALUE: colors[cell],
+         SEEN_X: xs[cell][corner], SEEN_Y: ys[cell][corner]}
         for cell in range(len(xs)) for corner in range(4)
     ]  # fmt: skip
 
@@ -86,5 +88,7 @@ def seen(panel: Panel) -> list[Json]:
     mark = {"type": "line", "filled": True, "stroke": panel.paper, "strokeWidth": 0.4, "interpolate": "linear-closed",
             "tooltip": None}  # fmt: skip
     order = {"order": {"field": ORDER, "type": "quantitative"}, "detail": {"field": SHAPE}}
-    color = {**panel.value_color(), "legend": None}
+    mark_of = panel.figure.mark
+    assert isinstance(mark_of, Surface)
+    color = panel.value_color(mark_of.log)  # one scale and one legend with the map
     return [panel.layer(mark, {**place, "color": color, **order}, CORNER)]
