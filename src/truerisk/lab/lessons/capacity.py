@@ -49,10 +49,8 @@ def _by_width(rows: Rows) -> Figure:
         Line(),
         series="data",
         series_title="training data",
-        rules=[Rule(limit, "training stopped") for limit in limits] if len(limits) == 1 else (),
+        rules=[Rule(limit, "training stopped") for limit in limits],
         claims=("capacity-time",),
-        dots=rows.where(fitted=False),
-        dots_title=LATE,
     )
 
 
