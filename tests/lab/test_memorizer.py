@@ -1,4 +1,4 @@
-"""The experiment `memorizer`: checks that can fail, verdicts on both sides of each threshold, a smoke run, its lesson."""
+"""The experiment `memorizer`: checks that can fail, verdicts on both sides of thresholds, a smoke run, its lesson."""
 
 import json
 

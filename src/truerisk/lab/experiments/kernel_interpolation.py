@@ -225,8 +225,8 @@ EXPERIMENT = Experiment(
     title="Kernel interpolation",
     about="A kernel method that fits every training label exactly is the simplest model that memorizes: one linear "
     "system gives its coefficients, without any training. Its test error can be low all the same, so interpolation is "
-    "not a peculiarity of deep networks. This experiment solves the system for three kernels, with and without a ridge, "
-    "with true and with noisy labels; held-out training examples choose bandwidths and ridges.",
+    "not a peculiarity of deep networks. This experiment solves the system for three kernels, with and without a "
+    "ridge, with true and with noisy labels; held-out training examples choose bandwidths and ridges.",
     papers=(ZHANG, BELKIN, COATES),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,

@@ -279,12 +279,11 @@ LESSON = Lesson(
     ),
     formulas=(
         Formula(
-            r"f(x) = \sum_{i=1}^{n} a_i \, k(x_i, x), \quad K a = y, \quad K_{ij} = k(x_i, x_j)",
-            "One linear system with the Gram matrix K gives a function that passes through any training labels y.",
+            r"f(x) = \sum_{i=1}^{n} a_i \, k(x_i, x), \quad K a = y",
+            "One linear system with the Gram matrix K, whose entries are the kernel of two training inputs, gives a "
+            "function that passes through any training labels y.",
         ),
-        Formula(
-            r"k(x, x') = e^{-\|x - x'\|^2 / (2 s^2)} \quad \mathrm{or} \quad k(x, x') = e^{-\|x - x'\| / s}",
-            "The Gaussian and the Laplacian kernel with bandwidth s: smooth at zero distance, or with a kink.",
-        ),
+        Formula(r"k(x, x') = e^{-\|x - x'\|^2 / (2 s^2)}", "The Gaussian kernel of bandwidth s is smooth everywhere."),
+        Formula(r"k(x, x') = e^{-\|x - x'\| / s}", "The Laplacian kernel has a kink where the two inputs are equal."),
     ),
 )

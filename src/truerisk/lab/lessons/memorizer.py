@@ -289,7 +289,7 @@ LESSON = Lesson(
             "The memorizer: one direction a for all inputs (d weights), n kinks b, and n changes of slope w.",
         ),
         Formula(
-            r"b_1 < z_1 \le b_2 < z_2 \le \ldots \le b_n < z_n, \quad w = A^{-1} y, \quad A_{ij} = \max(z_i - b_j, 0)",
+            r"w = A^{-1} y, \quad A_{ij} = \max(z_i - b_j, 0)",
             "With a kink before each projected point z, the matrix A is lower triangular with a positive diagonal, so "
             "weights w exist for any labels y.",
         ),

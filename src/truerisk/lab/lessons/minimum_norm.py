@@ -110,10 +110,11 @@ def _descent(rows: Rows) -> Figure:
 
 def _linear(rows: Sequence[dict[str, Any]]) -> Figure:
     shown = Rows(rows).longer("missed", {"true labels": "true_missed", "random labels": "random_missed"}, into="labels")
+    sizes = dict.fromkeys(f"{row['inputs']:,} for {spell(row['data'])}" for row in rows)
     caption = (
         "Training labels that the best linear model on raw inputs misses. It has as many weights per class as inputs "
-        "(64 pixels of digits, 40 values of MNIST-1D), fewer than examples, so it cannot fit arbitrary labels. "
-        "Interpolation starts only with more features than examples."
+        f"({', '.join(sizes)}), fewer than examples, so it cannot fit arbitrary labels. Interpolation starts only with "
+        "more features than examples."
     )
     return Figure(
         "linear",

@@ -272,8 +272,8 @@ LESSON = Lesson(
     pictures=pictures,
     questions=(
         Question(
-            "How large is the VC dimension of a network for digits, next to the number of its examples?",
-            "truerisk measure --only parameters,vc-dimension",
+            "How large can the VC dimension of a small network be, next to its 1,797 digits?",
+            "truerisk measure --model mlp:64 --only parameters,vc-dimension",
         ),
         Question(
             "Lines cannot shatter four points. Do large networks fit random labels of a thousand images?",
