@@ -251,7 +251,7 @@ LESSON = Lesson(
         Finding(
             ("low-error-digits",),
             "A kernel that fits every training label misses only {0.mean} of new digits.",
-            "A kernel that fits every training label misses {0.mean} of new digits.",
+            "An interpolating kernel misses {0.mean} of new digits, more than 2%.",
             "An interpolating kernel misses {0.mean} of new digits, too close to 2% to judge.",
         ),
         Finding(
@@ -265,7 +265,7 @@ LESSON = Lesson(
     pictures=pictures,
     questions=(
         Question(
-            "Exact fits do no harm here. Is there a model size at which they do?",
+            "Is there a model size at which an exact fit of true labels does great harm?",
             "truerisk lab run convex-regularization",
         ),
         Question(

@@ -263,7 +263,7 @@ LESSON = Lesson(
         Finding(
             ("training-accuracy",),
             "A network with 2n + d weights fits any labels of n examples.",
-            "The network with 2n + d weights did not fit all labels of its examples.",
+            "The network with 2n + d weights did not fit all of its labels.",
             "Whether 2n + d weights fit any labels of n examples is not settled.",
         ),
     ),
@@ -275,7 +275,7 @@ LESSON = Lesson(
             "truerisk lab run random-labels",
         ),
         Question(
-            "Does the memorizer stay useless with 10,000 images of MNIST or CIFAR-10?",
+            "Does the memorizer stay near chance with 10,000 images of MNIST or CIFAR-10?",
             "truerisk lab run memorizer --scale medium",
         ),
         Question(

@@ -264,7 +264,7 @@ LESSON = Lesson(
         Finding(
             ("vc-affine",),
             "Lines label three points of the plane in every way, but never four.",
-            "Lines in d dimensions did not shatter exactly d + 1 points: see the claims.",
+            "The counts contradict the theorem that lines shatter three points, but never four.",
             "Whether lines shatter exactly three points of the plane is not settled.",
         ),
     ),
