@@ -78,9 +78,9 @@ def _models(runs: Rows, guess: list[Rule]) -> Figure:
 def _other_widths(runs: Rows, guess: list[Rule]) -> Figure:
     return Figure(
         "other-models",
-        "No peak in the other convex models",
+        "Do the other convex models have a peak?",
         "Test error against width for the convex models that are not exact least squares; SGD starts at zero and stops "
-        "early enough to keep its solution small. Convex models as such have no peak here.",
+        "early enough to keep its solution small. If convexity caused the peak, these models would have it too.",
         runs.where(model=[model for model in NAMES if model not in TOP]),
         WIDTH,
         Axis("test_error", "test error", PERCENT, zero=True, counted_on="n_test"),
@@ -194,7 +194,7 @@ def _curve_figure(record: Record) -> Figure:
 def _norm_figure(norms: list[dict[str, Any]]) -> Figure:
     return Figure(
         "norms",
-        "Why: the solution without a ridge explodes at width n",
+        "Where the peak comes from: the norm of the solution",
         "Norm of the least-squares solution against width, without a ridge and with one of 0.0001, in the first run. "
         "At width 1 a singular value of the features is nearly 0, and the solution divides by it. The ridge puts a "
         "limit on that factor.",

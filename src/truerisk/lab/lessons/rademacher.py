@@ -182,7 +182,7 @@ LESSON = Lesson(
         ),
         Formula(
             r"L(h) \le \hat{L}(h) + \hat{R}(H) + 3 \sqrt{\log(2 / \delta) / (2n)}",
-            "With probability 1 - delta, the risk of every classifier h in H is at most its training error plus these terms; "
+            "With probability 1 - delta, the risk of every classifier h in H is at most its training error plus this; "
             "with R near 1 that says nothing.",
         ),
     ),
@@ -192,8 +192,8 @@ LESSON = Lesson(
             "truerisk lab run rademacher --scale medium",
         ),
         Question(
-            "Which measures of one trained network stay below 1 where its Rademacher bound does not?",
-            "truerisk measure --train",
+            "How well does a network of only 16 hidden units follow random signs?",
+            "truerisk measure --model mlp:16 --only random-sign-correlation",
         ),
         Question(
             "What risk can be certified for a network although its family fits any signs?",

@@ -77,8 +77,9 @@ def _errors(runs: Rows, guess: Rule) -> Figure:
     return Figure(
         "errors",
         "Error on training images and on new ones",
-        "Error after training on true labels, and after training on random labels. On training images, both are the "
-        "same: every label is fitted. New images are compared with their true labels; the dashed line is guessing.",
+        "Error after training on true labels, and after training on random labels; new images are compared with their "
+        "true labels. A flat line at 0 means that every training label is fitted, random or not. If the training error "
+        "told how well a network generalizes, the other line would be flat as well.",
         _on_both(runs.where(treatment=(TRUE, RANDOM))),
         Axis("treatment", "", ordinal=True),
         Axis("error", "error", PERCENT, zero=True, counted_on="counted on"),
@@ -143,8 +144,8 @@ def _treatments(runs: Rows, guess: Rule) -> Figure:
         "treatments",
         "The same networks on images without meaning",
         "Error on training and on new images after each treatment. One shuffle shared by all images keeps what "
-        "distinguishes the classes; random pixels and Gaussian noise keep nothing. Training error is 0 every time, so "
-        "it cannot tell these cases apart.",
+        "distinguishes the classes; random pixels and Gaussian noise keep nothing. A training error of 0 in all "
+        "cases would mean that it cannot tell them apart.",
         _on_both(ordered),
         Axis("treatment", "training images", ordinal=True),
         Axis("error", "error", PERCENT, zero=True, counted_on="counted on"),

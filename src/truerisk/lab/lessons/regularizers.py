@@ -72,7 +72,7 @@ def _fitted(runs: Rows) -> Figure:
     kept = runs.where(decay=("none", "judged")).having(fitted=lambda run: 1 - run["train_error"])
     return Figure(
         "random-labels",
-        "Random labels that are fitted all the same",
+        "How many random labels are fitted all the same?",
         "Share of random labels that each network fits, without a regularizer and with one. The dashed line is "
         "guessing. A regularizer that prevents memorizing pulls its bar toward that line, which the paper reports for "
         "AlexNet with weight decay only; epochs are limited, so a lower bar may also mean slower fitting.",
@@ -169,8 +169,8 @@ LESSON = Lesson(
         Finding(
             ("regularizers-gain-little",),
             "Explicit regularizers lower the test error of any network by at most {0.high}.",
-            "A regularizer lowers the test error by {0.mean}, more than 6 points, in {0.cell}.",
-            "Whether regularizers gain more than 6 points stays open: {0.mean}, at most {0.high}.",
+            "Regularizers matter: {0.mean} less test error in {0.cell}.",
+            "Regularizers gain {0.mean}, perhaps up to {0.high}: too close to 6.",
         ),
     ),
     demo=demo,
