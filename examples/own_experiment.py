@@ -90,7 +90,7 @@ HARM = Claim(
 FINDING = Finding(
     ("harm",),
     reproduced="With random labels, the test error is at least {0.low} higher.",
-    not_reproduced="With random labels, the test error is only {0.mean} higher ({0.cell}).",
+    not_reproduced="With random labels, {0.cell}, the error is only {0.mean} higher.",
     no_verdict="Random labels: {0.mean} more test error ({0.cell}), too close to call.",
 )
 
@@ -126,7 +126,8 @@ def demo(setting: dict) -> dict:
 def listed(points: list, moons: list, replaced: float) -> list[dict]:
     """Points of the plane as rows of a figure."""
     pairs = zip(points, moons, strict=True)
-    return [{"x": x, "y": y, "moon": moon, "replaced": replaced} for (x, y), moon in pairs]
+    common = {"replaced": replaced}
+    return [{"x": x, "y": y, "moon": moon, **common} for (x, y), moon in pairs]
 
 
 def pictures(record: dict) -> list:
@@ -154,5 +155,5 @@ EXPERIMENT = Experiment(
     grids={"smoke": smoke, "quick": quick},
     task=task,
     claims=(HARM,),
-    lesson=Lesson(figures, hero="error", findings=(FINDING,), demo=demo, pictures=pictures),
+    lesson=Lesson(figures, findings=(FINDING,), demo=demo, pictures=pictures),
 )

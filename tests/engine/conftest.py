@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from truerisk.lab import OURS, Axis, Checked, Exact, Experiment, Figure
+from truerisk.lab import OURS, Axis, Checked, Exact, Experiment, Figure, Lesson
 
 TASKS = {tasks}
 SLEEP = {sleep}
@@ -46,16 +46,18 @@ EXPERIMENT = Experiment(
     claims=(
         Exact("all", "All are there.", everything, OURS, "all"),
     ),
-    figures=lambda rows: [
-        Figure(
-            "numbers",
-            "Numbers",
-            "Each run's first number.",
-            [{{"number": row["number"], "first": row["drawn"][0]}} for row in rows],
-            Axis("number", "run"),
-            Axis("first", "number drawn"),
-        )
-    ],
+    lesson=Lesson(
+        lambda rows: [
+            Figure(
+                "numbers",
+                "Numbers",
+                "Each run's first number.",
+                [{{"number": row["number"], "first": row["drawn"][0]}} for row in rows],
+                Axis("number", "run"),
+                Axis("first", "number drawn"),
+            )
+        ]
+    ),
 )
 '''
 

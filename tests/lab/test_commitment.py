@@ -14,7 +14,7 @@ from truerisk.lab import load, names, run
 from truerisk.lab.commitment import FILE, Commitment, commit, find, read
 
 SOURCE = '''
-from truerisk.lab import OURS, PLAIN, POINTS, Checked, Claim, Exact, Experiment, at_least, product
+from truerisk.lab import OURS, PLAIN, POINTS, Checked, Claim, Exact, Experiment, Lesson, at_least, product
 
 SHIFT = 0.0
 
@@ -51,7 +51,7 @@ EXPERIMENT = Experiment(
               note="{note}"),
         Exact("count", "Runs are counted.", count, OURS, "any number"),
     ),
-    lambda rows: [],
+    Lesson(lambda rows: []),
 )
 '''
 GRID = "product({{'n_test': 100}}, p=(0, 1), seed={seeds})"

@@ -80,9 +80,7 @@ def _run(
     )
 
 
-def _demo(
-    experiment: Experiment, grid: Grid, engine: Engine, store: Store
-) -> tuple[dict[str, Any] | None, str]:
+def _demo(experiment: Experiment, grid: Grid, engine: Engine, store: Store) -> tuple[dict[str, Any] | None, str]:
     """The record of the lesson's demo, and why there is none: a slip in it must not cost the page."""
     if experiment.lesson is None or experiment.lesson.demo is None:
         return None, ""

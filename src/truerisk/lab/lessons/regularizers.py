@@ -171,7 +171,7 @@ LESSON = Lesson(
             ("regularizers-gain-little", "crops-beat-decay"),
             "Weight decay and crops lower the test error by at most {0.high}.",
             "Test error falls most in {0.cell}: by {0.mean}.",
-            "Test error falls most in {0.cell}: by {0.mean}.",
+            "Weight decay and crops gain up to {0.mean}: the verdict is open.",
         ),
         Finding(
             ("regularizers-gain-little",),
