@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c co
 PEERS  ?= .venv-peers
 OUT    ?= truerisk-out
 
-.PHONY: demo test test-long test-peers bench certificates verdicts pictures lint docs clean
+.PHONY: demo test test-long test-peers bench certificates verdicts gallery pictures lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -47,6 +47,11 @@ certificates: $(VENV)/.test
 verdicts: $(VENV)/.test
 	$(BIN)/truerisk lab run --all --out runs
 	$(BIN)/python -m benchmarks.verdicts runs
+
+# Ten figures of the lab, and docs/gallery.rst: seconds after `make verdicts`.
+gallery: $(VENV)/.test
+	$(BIN)/truerisk lab run --all --out runs
+	$(BIN)/python -m benchmarks.gallery runs
 
 # The pictures and numbers of README.md: some four minutes.
 pictures: $(VENV)/.test

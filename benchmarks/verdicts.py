@@ -74,10 +74,10 @@ def page(record: dict[str, Any]) -> str:
             told = claim["measured"] if claim["reason"] in ("", "straddles") else claim["sentence"]
             source = f"{claim['source']}{'; threshold from a trial' if claim['group'] == 'trial' else ''}"
             lines += _row(
-                f"{_plain(claim['says'])} *{_plain(source)}*",
-                _plain(claim["threshold"]),
+                f"{plain(claim['says'])} *{plain(source)}*",
+                plain(claim["threshold"]),
                 claim["verdict"],
-                _plain(told),
+                plain(told),
             )
         lines.append("")
     return "\n".join(lines)
@@ -88,7 +88,7 @@ def _row(*cells: str) -> list[str]:
     return [f"   * - {first}", *(f"     - {cell}" for cell in rest)]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text without reStructuredText's own signs."""
     return text.replace("\\", "\\\\").replace("*", "\\*").replace("`", "\\`").replace("|", "\\|")
 

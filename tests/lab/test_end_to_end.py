@@ -52,6 +52,9 @@ def test_the_page_in_a_browser(runs, browser, name):
     browser.open(runs / name / "smoke.html")
     figures = browser.figures()
     assert figures
+    browser.paper(1280, "light", 720)
+    if load(name).lesson.hero in figures:  # at smoke scale a hero may have nothing to draw
+        assert browser.bottom("h1") < browser.bottom(".hero .plot svg") < 720  # both on the first screen
     for width in (1200, 390):
         browser.paper(width, "dark")
         assert browser.fits()

@@ -27,6 +27,7 @@ FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif
 BLACK, WHITE = "#1b1d21", "#ffffff"  # of a file that is downloaded
 PANEL, MOST_COLUMNS, GAP = 270, 4, 26  # a faceted figure: pixels of a panel at least, panels side by side, pixels
 PADDING = 6
+WIDER = 0.3  # by this share a name may be wider in another font
 HERO = 310  # pixels: the height of a hero at most, so that it fits on the first screen with its headline
 IDENTIFIERS = re.compile(r'(id="|url\(#)(gradient_\d+|clip\d+)')
 SYMBOL = 46  # pixels of a legend's symbol and the gap after its name
@@ -71,14 +72,18 @@ def lab_spec(figure: Figure, drawn: Drawable, width: int, medium: Medium = "page
             "spec": inner,
             "resolve": {"axis": {"x": "independent", "y": "independent"}},
         }
+    if panel.labels and medium != "page":  # the reader's letters may be wider than those that are measured here
+        sides = {"left": 24, "top": 24, "bottom": 24} if file else spec["padding"]
+        room = room_for_ends(figure, drawn, width, panel.font)
+        spec["padding"] = {**sides, "right": round((24 if file else 2 * PADDING) + WIDER * room)}
     if _is_plane(figure) or panel.labels:  # names at the ends of lines need their own room
         return spec | inner
     return spec | inner | {"autosize": {"type": "fit-x", "contains": "padding"}, "width": width}
 
 
-def static_svg(figure: Figure, drawn: Drawable, width: int, hero: bool = False) -> str:
+def static_svg(figure: Figure, drawn: Drawable, width: int, hero: bool = False, medium: Medium = "static") -> str:
     """The figure as an SVG element for readers without JavaScript; of a slider, its first value."""
-    spec = lab_spec(figure, drawn, width, "static", hero)
+    spec = lab_spec(figure, drawn, width, medium, hero)
     for view in [spec.get("spec", spec), *spec.get("hconcat", []), *spec.get("vconcat", [])]:
         if "layer" in view:
             view["layer"] = [layer for layer in view["layer"] if layer["encoding"].get("opacity") != HIDDEN]
@@ -192,7 +197,7 @@ def _legend(panel: Panel, width: int) -> Json:
     lengths = [LETTER * panel.font * len(str(name)) + SYMBOL for name in names] or [1.0]
     columns = len(lengths) if sum(lengths) <= width else max(1, int(width // max(lengths)))
     symbols = {"symbolSize": 130, "symbolStrokeWidth": 2.75, "symbolOpacity": 1}
-    return legend | {"columns": columns, "labelLimit": width - SYMBOL, "columnPadding": 18, "rowPadding": 5, **symbols}
+    return legend | {"columns": columns, "labelLimit": width - SYMBOL, "columnPadding": 30, "rowPadding": 5, **symbols}
 
 
 def _header(panel: Panel, names: list[str]) -> Json:
@@ -212,7 +217,7 @@ def _header(panel: Panel, names: list[str]) -> Json:
 def _title(figure: Figure, panel: Panel, width: int) -> Json:
     """A file must speak for itself; on a page the title stands above the figure."""
     size = panel.font + 6
-    text = {"text": wrapped(figure.title, width, size), "fontSize": size, "fontWeight": 600}
+    text = {"text": wrapped(figure.title, 0.8 * width, size), "fontSize": size, "fontWeight": 600}
     return {"anchor": "start", "color": panel.ink, "offset": 14, **text}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from truerisk.lab.figure import Axis, Figure
-from truerisk.lab.marks import Bars, Contour, Histogram, Map, Regions, Slope, Surface
+from truerisk.lab.marks import Bars, Contour, Histogram, Map, Polygons, Regions, Slope, Surface
 from truerisk.lab.units import PERCENT, POINTS
 from truerisk.report.lab.keys import BOTTOM, HIGH, LEFT, LOW, RIGHT, TOP, Json, X, Y
 from truerisk.report.lab.rows import Drawable
@@ -70,7 +70,8 @@ def y_encoding(figure: Figure, drawn: Drawable, height: float, ends: tuple[float
 
 def _no_grid(figure: Figure) -> Json:
     """Lines would cross what fills the panel."""
-    return {"grid": False} if isinstance(figure.mark, FULL) and not isinstance(figure.mark, Histogram) else {}
+    full = isinstance(figure.mark, (*FULL, Polygons)) and not isinstance(figure.mark, Histogram)
+    return {"grid": False} if full else {}
 
 
 def titled(axis: Axis) -> str:
