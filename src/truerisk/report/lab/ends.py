@@ -10,7 +10,7 @@ from truerisk.report.lab.keys import DOT, KIND, MEAN, SERIES, SLIDE, TEXT, Json,
 from truerisk.report.lab.rows import MOST_SERIES, Drawable
 from truerisk.report.labels import text_width
 
-GAP = 10  # pixels between the end of a line and its name
+GAP = 6  # pixels between the panel and a name: right of it, where neither marks nor rules go
 SHARE = 0.3  # of the paper, at most, for the names
 NEAR = 0.02  # of the x axis: a line that ends earlier than this would have its name among the others
 
@@ -45,7 +45,7 @@ def end_labels(figure: Figure, drawn: Drawable, height: float, font: int, ends: 
         wanted = [height * (high - read(row[Y])) / (high - low) for row in rows]
         if heading(figure, drawn):  # above the highest name
             rows, wanted = [{**rows[0], SERIES: ""}, *rows], [min(wanted) - 1.2 * font, *wanted]
-        for row, place in zip(rows, apart(wanted, 1.2 * font, height), strict=True):
+        for row, place in zip(rows, apart(wanted, 1.2 * font, height - 0.5 * font), strict=True):
             at = high - place / height * (high - low)
             common = {key: row[key] for key in (X, SERIES, SLIDE) if key in row}
             text = row[SERIES] or heading(figure, drawn)

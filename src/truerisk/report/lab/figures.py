@@ -125,10 +125,10 @@ def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, medium: Me
     rules: list[Placed] = []
     ends = (0.0, 1.0) if Y in drawn.orders else y_domain(figure, drawn)
     if figure.rules and Y not in drawn.orders:
-        rules, ends = place_rules(figure, drawn, (panel.width, panel.height), font, ends)
+        rules, ends = place_rules(figure, drawn, (panel.width, panel.height), font, ends, room > 0)
     return replace(
         panel,
-        x=x_encoding(figure, drawn, across, font),
+        x=x_encoding(figure, drawn, across, font, room > 0),
         y=y_encoding(figure, drawn, height, ends, font),
         rules=rules,
         labels=end_labels(figure, drawn, height, font, ends) if room else (),
@@ -192,7 +192,11 @@ def _legend(panel: Panel, width: int) -> Json:
         **text,
     }
     if ramp:
-        return legend | {"gradientLength": round(min(300, 0.85 * panel.width)), "gradientThickness": 12, "tickCount": 4}
+        return legend | {
+            "gradientLength": round(min(300, 0.85 * panel.width)),
+            "gradientThickness": 12,
+            "tickCount": 4 if panel.width > 300 else 2,
+        }
     names = panel.drawn.values(SERIES) or panel.drawn.values(VALUE)
     lengths = [LETTER * panel.font * len(str(name)) + SYMBOL for name in names] or [1.0]
     columns = len(lengths) if sum(lengths) <= width else max(1, int(width // max(lengths)))

@@ -46,15 +46,13 @@ def _names(panel: Panel) -> list[Json]:
     if not panel.labels:
         return []
     mark = {"type": "text", "align": "left", "baseline": "middle", "dx": GAP, "fontSize": panel.font, "tooltip": None}
-    place = {**panel.place, "text": {"field": TEXT, "type": "nominal"}}
+    place = {"x": {"value": "width"}, "y": panel.y, "text": {"field": TEXT, "type": "nominal"}}
     of_slide = f"(datum.{SLIDE} === {CHOICE} || !isValid(datum.{SLIDE}))" if panel.drawn.slides else "true"
     named, heading = ([{"filter": f"{of_slide} && datum.{SERIES} {sign} ''"}] for sign in ("!==", "==="))
     bold = {**mark, "fontWeight": 600}
-    halo = {"color": panel.paper, "stroke": panel.paper, "strokeWidth": 5, "strokeJoin": "round"}  # off rules
     data = {"data": {"values": list(panel.labels)}}
     colored = {**panel.look("color"), **panel.strength(1)}
     return [
-        {**data, "transform": named, "mark": {**bold, **halo}, "encoding": place},
         {**data, "transform": named, "mark": bold, "encoding": {**place, **colored}},
         {**data, "transform": heading, "mark": {**mark, "color": panel.ink}, "encoding": place},
     ]

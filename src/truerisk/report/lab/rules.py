@@ -13,7 +13,7 @@ from truerisk.lab.marks import Bars, Histogram, Line, Slope
 from truerisk.report.lab.keys import DOT as POINT
 from truerisk.report.lab.keys import FACET, GROUP, HIGH, KIND, LOW, SERIES, Json, X, Y
 from truerisk.report.lab.rows import Drawable
-from truerisk.report.lab.scales import EDGE
+from truerisk.report.lab.scales import EDGE, slope_places
 from truerisk.report.labels import text_width
 
 DOT = 6  # pixels from the middle of a point to its edge, and a little air
@@ -58,6 +58,7 @@ class _Paper:
     font: int
     low: float
     high: float
+    named: bool  # lines have names at their ends
 
     @cached_property
     def x_ends(self) -> tuple[float, float]:
@@ -87,13 +88,13 @@ class _Paper:
 
 
 def place_rules(
-    figure: Figure, drawn: Drawable, size: tuple[float, float], font: int, ends: tuple[float, float]
+    figure: Figure, drawn: Drawable, size: tuple[float, float], font: int, ends: tuple[float, float], named: bool
 ) -> tuple[list[Placed], tuple[float, float]]:
     """The rules with places for their labels, and the ends of the y axis, extended upwards if a label needs it."""
     rules = sorted((r for r in figure.rules if r.value > 0 or not figure.y.log), key=lambda rule: rule.value)
     placed: list[Placed] = []
     for _ in range(1 + GROW):
-        paper = _Paper(figure, drawn, *size, font, *ends)
+        paper = _Paper(figure, drawn, *size, font, *ends, named)
         placed, top = _placed(paper, rules)
         if top >= 0:
             break
@@ -147,13 +148,14 @@ def _marks(paper: _Paper) -> Iterator[_Box]:
     """All that is drawn in any panel, as small boxes."""
     drawn = paper.drawn
     if X in drawn.orders:
+        if isinstance(paper.figure.mark, Slope):
+            yield from _slopes(paper)
+            return
         band = paper.width / max(len(drawn.orders[X]), 1)
         for row in drawn.rows:
             left = drawn.orders[X].index(row[X]) * band
             top, bottom = _reach(paper, row)
             yield _Box(left, top - DOT, left + band, bottom + DOT)
-        if isinstance(paper.figure.mark, Slope):  # a line may pass anywhere between its ends
-            yield from _slopes(paper, band)
         return
     lines: dict[tuple[object, ...], list[tuple[float, float, float]]] = {}
     for row in drawn.rows:
@@ -172,11 +174,15 @@ def _marks(paper: _Paper) -> Iterator[_Box]:
                 yield _Box(middle - STEP, ends[0] - GAP, middle + STEP, ends[1] + GAP)
 
 
-def _slopes(paper: _Paper, band: float) -> Iterator[_Box]:
-    """The lines between neighboring values, as small boxes."""
+def _slopes(paper: _Paper) -> Iterator[_Box]:
+    """The states and the lines between them, as small boxes."""
     lines: dict[tuple[object, ...], list[tuple[float, float]]] = {}
+    order = paper.drawn.orders[X]
+    first, last = slope_places(len(order), paper.width, paper.named)
     for row in paper.drawn.rows:
-        x = (paper.drawn.orders[X].index(row[X]) + 0.5) * band
+        x = first + order.index(row[X]) * (last - first) / max(len(order) - 1, 1)
+        top, bottom = _reach(paper, row)
+        yield _Box(x - DOT, top - DOT, x + DOT, bottom + DOT)
         lines.setdefault((row.get(SERIES), row.get(FACET), row.get(GROUP)), []).append((x, paper.y(row[Y])))
     for points in lines.values():
         for (x, y), (other, y_2) in pairwise(sorted(points)):

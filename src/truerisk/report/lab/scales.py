@@ -17,6 +17,7 @@ from truerisk.report.lab.rows import Drawable
 LETTER = 0.56  # mean width of a letter, relative to the size of the type
 TICK_ROOM = 48  # pixels for the label of a tick on a logarithmic axis
 MOST_LINES = 4
+SIDE, NAMED_SIDE = 0.35, 0.12  # of the distance between two states of a slope: room on both sides, less for names
 EDGE = 14  # pixels between the first or last point and the end of a continuous x axis
 ROOM = 0.05  # of the y axis, above and below what is drawn
 SMALL, LARGE = 1e-3, 1e6  # a logarithmic axis that leaves this range is labeled in powers of ten throughout
@@ -28,29 +29,40 @@ _POINTS = "format(100 * datum.value, ',.10~r')"
 _DIGITS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 
 
-def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int) -> Json:
-    """The x channel of all layers of a panel ``width`` pixels wide."""
+def slope_places(count: int, width: float, named: bool) -> tuple[float, float]:
+    """Where the first and the last state of a slope stand; names at the ends of lines stand right of the panel.
+
+    >>> slope_places(2, 170, named=False), slope_places(2, 124, named=True)
+    ((35.0, 135.0), (12.0, 112.0))
+    """
+    side = NAMED_SIDE if named else SIDE
+    step = width / (count - 1 + 2 * side)
+    return side * step, width - side * step
+
+
+def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int, named: bool = False) -> Json:
+    """The x channel of all layers of a panel ``width`` pixels wide; ``named``: lines have names at their ends."""
     title = wrapped(titled(figure.x), width, font)
     if X in drawn.orders:
-        padding = {"paddingInner": 0.28, "paddingOuter": 0.14} if isinstance(figure.mark, Bars) else {}
+        scale: Json = {"paddingInner": 0.28, "paddingOuter": 0.14} if isinstance(figure.mark, Bars) else {}
         if isinstance(figure.mark, Slope):
-            padding = {"padding": 0.35}
+            scale = {"type": "point", "padding": NAMED_SIDE if named else SIDE}
         return {
             "field": X,
             "type": "ordinal",
             "sort": drawn.orders[X],
             "axis": {"title": title, "grid": False, **_side_by_side(drawn.orders[X], width, font)},
-            "scale": padding,
+            "scale": scale,
         }
     numbers = drawn.numbers(X, LEFT, RIGHT) + ([0.0] if figure.x.zero and not figure.x.log else [])
     full = isinstance(figure.mark, FULL)
-    scale: Json = {"domain": [min(numbers), max(numbers)], "nice": False, **({} if full else {"padding": EDGE})}
+    scale = {"domain": [min(numbers), max(numbers)], "nice": False, **({} if full else {"padding": EDGE})}
     scale |= {"type": "log"} if figure.x.log else {"zero": False}
     return {
         "field": X,
         "type": "quantitative",
         "scale": scale,
-        "axis": {"title": title, **ticks(figure.x, numbers, width), **_no_grid(figure)},
+        "axis": {"title": title, "labelPadding": 9, **ticks(figure.x, numbers, width), **_no_grid(figure)},
     }
 
 
