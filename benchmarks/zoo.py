@@ -19,7 +19,7 @@ from truerisk.lab.catalogue import load
 from truerisk.lab.experiments.predictiveness import CLEAR, HYPER, predictions
 from truerisk.lab.rows import Rows
 from truerisk.measures import measure
-from truerisk.measures.prediction import power, rank
+from truerisk.measures.prediction import Score, power, rank
 from truerisk.measures.zoo import significant
 
 SCALE = "quick"
@@ -31,8 +31,8 @@ def write(runs: str, scale: str = SCALE) -> tuple[Path, int]:
     """The file, and how many networks it holds."""
     experiment = load("predictiveness")
     grid = Grid(experiment.name, experiment.task, experiment.settings(scale), experiment.version, experiment.cost)
-    found = Rows([{**done.setting, **done.record} for done in stored(grid, Store(runs))])
-    networks = predictions(found)
+    found = [{**done.setting, **done.record} for done in stored(grid, Store(runs))]
+    networks = predictions(Rows(found))
     content = {"about": about(networks, len(found), scale, found[0]), "measures": measures(networks)}
     text = json.dumps(content, separators=(",", ":")).replace('},"', '},\n"')
     write_atomically(FILE, f"{text}\n".encode())
@@ -61,15 +61,13 @@ def about(networks: Networks, trained: int, scale: str, first: dict[str, Any]) -
 
 
 def measures(networks: Networks) -> dict[str, dict[str, Any]]:
-    """Of each measure its sorted values, and tau with its interval over zoos."""
-    taus: dict[str, list[float]] = {}
+    """Of each measure its sorted values, and granulated tau with its 95% interval over zoos (Student's t)."""
     logarithms = _logarithms()
+    scores: dict[str, list[Score]] = {}
     for zoo in _zoos(networks):
         for score in rank(zoo):
-            if score.tau is not None:
-                taus.setdefault(score.name, []).append(score.tau)
-    names = list(dict.fromkeys(name for one in networks for name in one["measures"]))
-    return {name: {"log": name in logarithms} | _one(name, networks, taus.get(name, [])) for name in names}
+            scores.setdefault(score.name, []).append(score)
+    return {name: {"log": name in logarithms} | _one(name, networks, some) for name, some in sorted(scores.items())}
 
 
 def _logarithms() -> set[str]:
@@ -78,13 +76,21 @@ def _logarithms() -> set[str]:
     return {name for values in found for name, value in values.items() if value.log is not None}
 
 
-def _one(name: str, networks: Networks, taus: Sequence[float]) -> dict[str, Any]:
+def _one(name: str, networks: Networks, scores: Sequence[Score]) -> dict[str, Any]:
     values = sorted(significant(v) for one in networks if (v := one["measures"].get(name)) is not None)
     found: dict[str, Any] = {"values": values, "missing": len(networks) - len(values)}
+    taus = [score.granulated for score in scores if score.granulated is not None]
     if len(taus) < 2:
         return found
     mean, half = float(np.mean(taus)), float(t.ppf(0.975, len(taus) - 1) * np.std(taus, ddof=1) / math.sqrt(len(taus)))
-    return found | {"tau": round(mean, 3), "low": round(mean - half, 3), "high": round(mean + half, 3)}
+    ends = {"tau": round(mean, 3), "low": round(mean - half, 3), "high": round(mean + half, 3)}
+    return found | ends | {"steady": _steady(scores, math.copysign(1.0, mean))}
+
+
+def _steady(scores: Sequence[Score], sign: float) -> bool:
+    """Whether tau has this sign for every hyperparameter that varies, on average over zoos."""
+    each = [[score.psi.get(name) for score in scores] for name in HYPER]
+    return all(all(v is not None for v in values) and sign * np.mean(values) > 0 for values in each)  # type: ignore[arg-type]
 
 
 def _zoos(networks: Networks) -> list[Networks]:

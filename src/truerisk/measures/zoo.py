@@ -1,8 +1,9 @@
 """The reference zoo: where a value lies among small networks of one experiment, and how well its measure predicts there.
 
-``zoo.json`` holds the values of every measure over the networks of the experiment ``predictiveness`` and Kendall's rank
-correlation tau between the measure and the gap (test error minus training error): the mean over the experiment's zoos,
-with a 95% interval over them (Student's t). ``python -m benchmarks.zoo RUNS`` writes the file.
+``zoo.json`` holds the values of every measure over the networks of the experiment ``predictiveness``, and its granulated
+rank correlation with the gap (test error minus training error): Kendall's tau over networks that differ in one
+hyperparameter only, averaged over hyperparameters (Jiang et al. 2020). It is the mean over the experiment's zoos, with a
+95% interval over them (Student's t). ``python -m benchmarks.zoo RUNS`` writes the file.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Known:
     """One measure in the zoo: its sorted values (natural logarithms if ``log``) and its correlation with the gap.
 
     ``tau``: mean over zoos; ``low`` and ``high``: its 95% interval. All are None where the networks cannot tell.
+    ``steady``: tau has one sign, whichever hyperparameter varies.
     """
 
     values: tuple[float, ...]
@@ -46,15 +48,16 @@ class Known:
     tau: float | None = None
     low: float | None = None
     high: float | None = None
+    steady: bool = False
 
     @property
     def clear(self) -> bool:
-        """Whether the interval of tau leaves out 0."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+        """Whether the interval of tau leaves out 0, and tau has one sign for every hyperparameter."""
+        return self.steady and self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     @property
     def sure(self) -> float:
-        """The end of the interval of |tau| that is nearer to 0; 0 where the interval holds 0."""
+        """The end of the interval of |tau| that is nearer to 0; 0 where the sign of tau is not clear."""
         if self.low is None or self.high is None or not self.clear:
             return 0.0
         return min(abs(self.low), abs(self.high))
@@ -89,7 +92,7 @@ class Zoo:
     def leading(self, names: Iterable[str]) -> list[str]:
         """The few that predict best in the zoo, the best one of each family, the surest first.
 
-        Only measures that every network of the zoo has, and whose interval of tau leaves out 0.
+        Only measures that every network of the zoo has, and whose sign of tau is clear.
         """
         known = [name for name in names if name in self.measures and name in MEASURES]
         able = [name for name in known if self.measures[name].sure > 0 and not self.measures[name].missing]
