@@ -4,9 +4,9 @@
 """
 
 from truerisk.measures import classical, families
+from truerisk.measures.found import Measures, Reference
 from truerisk.measures.registry import MEASURES, Measure, NotDefined, Value
 from truerisk.measures.subject import Subject
-from truerisk.measures.found import Measures, Reference
 from truerisk.measures.table import measure
 from truerisk.measures.theorems import BOUNDS, Bound, Theorem
 from truerisk.measures.trained import Network

@@ -63,9 +63,9 @@ def _note(trained: Network, network: Network) -> str:
     wrong = count_errors(trained.module.eval(), trained.data.X, trained.data.y)[0] / len(trained.data)
     trained_how = f"The reference was trained on the same inputs with random labels, {start}, {recipe}"
     if trained.fitted:
-        return f"{trained_how}; it misclassifies {seen_percent(wrong)} of them."
+        return f"{trained_how}; it misclassifies {seen_percent(wrong)} of these examples."
     assert trained.plan is not None
     return (
         f"{trained_how}. It does not fit its random labels: after {several(trained.plan.epochs, 'epoch')} it "
-        f"misclassifies {seen_percent(wrong)} of them, so its numbers understate memorization."
+        f"misclassifies {seen_percent(wrong)} of these examples, so its numbers understate memorization."
     )

@@ -1,4 +1,4 @@
-"""``truerisk.compare_measures``: the numbers of two networks side by side, and the votes of the measures that predict best.
+"""``truerisk.compare_measures``: two networks side by side, and the votes of the measures that predict best.
 
 A measure votes by its sign in the reference zoo: if larger values go with a larger gap there, the network with the
 smaller value counts as simpler. A ratio within 5% of 1 is no vote, because that much is noise for measures that search.

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from truerisk.measures.audit import Audit
-from truerisk.measures.compare import Comparison, Vote, votes
+from truerisk.measures.compare import Comparison, votes
 from truerisk.measures.found import Measures
 from truerisk.measures.observed import Errors, Observed
 from truerisk.measures.theorems import Bound
 from truerisk.measures.zoo import zoo
-from truerisk.words import lower_percent, magnitude, seen_percent, several
+from truerisk.words import bound_percent, lower_percent, magnitude, seen_percent, several
 
 SHORT = 22  # letters of a name that a headline can hold
 CRITERION = (
-    "Leading measures are chosen by their granulated rank correlation tau with the gap (test error minus training "
-    "error) in the zoo: the best of each family by the lower end of its 95% interval over {zoos} zoos, among those with "
-    "one sign whichever hyperparameter varies."
+    "Leading are the best of each family by granulated tau, their rank correlation with the gap (test error minus "
+    "training error). They are ranked by the lower end of the 95% interval over {zoos} zoos, and tau must have one sign "
+    "for every hyperparameter."
 )
 
 
@@ -26,7 +24,7 @@ def headline(found: Measures, audit: Audit | None = None) -> str:
         return f"{len(audit.fooled)} of {len(audit.moves)} numbers changed while the network stayed the same function."
     if found.reference is not None and (given := votes(found, found.reference.found)):
         simpler = sum(vote.simpler == 1 for vote in given)
-        return f"{simpler} of {len(given)} leading measures rate this network simpler than its random-label twin."
+        return f"{simpler} of {len(given)} leading measures rate this network simpler than a random-label copy."
     return _risk(found)
 
 
@@ -72,8 +70,6 @@ def errors_sentence(observed: Observed) -> str:
 def interval(errors: Errors) -> str:
     """Both ends rounded outward."""
     low, high = errors.interval
-    from truerisk.words import bound_percent
-
     return f"{lower_percent(low)} to {bound_percent(high)}"
 
 
@@ -145,7 +141,10 @@ def short_names(found: Comparison) -> tuple[str, str]:
     return (one, two) if one != two and max(len(one), len(two)) <= SHORT else ("A", "B")
 
 
-def right_way(given: Sequence[Vote]) -> str:
-    """Which of the leading measures fail to notice that labels are random."""
-    wrong = [vote.name for vote in given if vote.simpler != 1]
-    return f" Not so: {', '.join(wrong)}." if wrong else ""
+def tau_sentence(name: str) -> str:
+    """How a measure does in the zoo: its correlation with the gap, and which way it points."""
+    known = zoo().measures[name]
+    assert known.tau is not None
+    way = "larger" if known.tau > 0 else "smaller"
+    ends = f"95% interval {known.low:+.2f} to {known.high:+.2f}"
+    return f"Zoo: tau {known.tau:+.2f} ({ends}); larger values go with {way} gaps."

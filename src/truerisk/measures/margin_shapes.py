@@ -96,5 +96,6 @@ def log_histogram(both: Sequence[np.ndarray], bins: int) -> list[list[Bin]]:
     for values, every in zip(logs, both, strict=True):
         counts, _ = np.histogram(values, edges)
         filled = np.flatnonzero(counts)
-        found.append([Bin(*map(float, (edges[k], edges[k + 1], counts[k] / len(every))), False) for k in filled])
+        shares = (counts / len(every)).tolist()
+        found.append([Bin(float(edges[k]), float(edges[k + 1]), shares[k], False) for k in filled])
     return found

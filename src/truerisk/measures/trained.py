@@ -170,8 +170,8 @@ def train_module(
         history = fit(module, data, plan, label=label, after_epoch=after)
     aside = "" if test is None else f" ({len(test):,} others were held out)"
     how = (
-        f"It was trained here first, on {len(data):,} examples{aside}, for {several(history.epochs, 'epoch')}, from the "
-        f"initial weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
+        f"It was trained here first, on {len(data):,} examples{aside}, for {several(history.epochs, 'epoch')}, from "
+        f"the initial weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
     )
     known = _steps(history, data, plan) | noise
     return Network(name, module, data, init, known, how, plan, _like(test, data), history.reached_target)

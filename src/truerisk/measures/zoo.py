@@ -1,9 +1,9 @@
-"""The reference zoo: where a value lies among small networks of one experiment, and how well its measure predicts there.
+"""The reference zoo: where a value lies among the small networks of one experiment, and how well its measure predicts.
 
-``zoo.json`` holds the values of every measure over the networks of the experiment ``predictiveness``, and its granulated
-rank correlation with the gap (test error minus training error): Kendall's tau over networks that differ in one
-hyperparameter only, averaged over hyperparameters (Jiang et al. 2020). It is the mean over the experiment's zoos, with a
-95% interval over them (Student's t). ``python -m benchmarks.zoo RUNS`` writes the file.
+``zoo.json`` holds the values of every measure over the networks of the experiment ``predictiveness``, and its
+granulated rank correlation with the gap (test error minus training error): Kendall's tau over networks that differ in
+one hyperparameter only, averaged over hyperparameters (Jiang et al. 2020, section 2.2.2). It is the mean over the
+experiment's zoos, with a 95% interval over them (Student's t). ``python -m benchmarks.zoo RUNS`` writes the file.
 """
 
 from __future__ import annotations

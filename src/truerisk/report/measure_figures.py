@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,8 @@ from truerisk.words import magnitude
 
 PHONE = 500  # pixels: narrower figures have names above their bars
 NAMES, DIGITS = 230, 84  # pixels for the names left of the bars, and for the numbers right of them
-ROW, BAR = 23, 13  # pixels of a bound: all of it, its bar
+ROW, BAR = 23.0, 13  # pixels of a bound: all of it, its bar
+HIGHEST = 330  # pixels of all bars together, so that a screen of 720 holds the chart
 LAYER_NAMES, LAYER_ROW, GAP = 120, 20, 26
 BINS = 30
 PANEL = 170  # pixels: height of a histogram
@@ -34,19 +35,31 @@ class Mark:
 def bounds_figure(bounds: Sequence[Bound], mark: Mark | None, width: int) -> str:
     """Bars on a logarithmic axis from 1, above which a bound says nothing, to each bound; the observed error marked."""
     phone = width < PHONE
-    left, top, row = (8.0, 44.0, 38) if phone else (float(NAMES), 46.0, ROW)
+    row = 38.0 if phone else max(16.0, min(ROW, HIGHEST / len(bounds)))
+    left, top = (8.0, 44.0) if phone else (float(NAMES), 46.0)
     right, bottom = width - DIGITS, top + row * len(bounds)
     places = [log10(bound) for bound in bounds]
     low = min([-1.0, *places] + ([] if mark is None else [math.log10(max(mark.rate, 1e-4)) - 0.25]))
     high = max(1.0, *places)
-    ticks = powers(low, high, max(3, int(right - left) // 80))
+    ticks = powers(low, high, max(3, int(right - left) // 60))
 
     def at(power_of_ten: float) -> float:
         return left + (right - left) * (power_of_ten - low) / (high - low)
 
-    parts = [line(at(tick), top, at(tick), bottom, "grid") for tick in ticks if tick]
+    spans = [(top + row * k + row - BAR - 7, top + row * (k + 1) - 1) for k in range(len(bounds))]
+    spans = spans if phone else [(top, bottom)]  # on a phone, no line runs through a name
+    parts = [line(at(tick), *_span(span, at(tick)), "grid") for tick in ticks if tick for span in spans]
     parts += [text(at(tick), bottom + 18, power(tick), "soft", anchor="middle", size=13) for tick in ticks]
-    parts.append(text(right, bottom + 38, "bound on the true risk (logarithmic axis)", "soft", anchor="end", size=13))
+    parts.append(
+        text(
+            right,
+            bottom + 38,
+            "bound on the true risk" + ("" if phone else " (logarithmic axis)"),
+            "soft",
+            anchor="end",
+            size=13,
+        )
+    )
     for place, (bound, x) in enumerate(zip(bounds, places, strict=True)):
         y = top + row * place + (row - BAR - 4 if phone else (row - BAR) / 2)
         parts.append(rect(at(0), y, at(x) - at(0), BAR, "bad" if bound.vacuous else "good"))
@@ -54,23 +67,43 @@ def bounds_figure(bounds: Sequence[Bound], mark: Mark | None, width: int) -> str
         parts.append(text(0 if phone else left - 10, y - 5 if phone else y + BAR - 2, name, "name",
                           anchor="start" if phone else "end"))  # fmt: skip
         parts.append(text(max(at(x), at(0)) + 6, y + BAR - 2, magnitude(bound.value, bound.log), "number", size=13))
-    parts.append(line(at(0), top - 4, at(0), bottom, "one"))
-    parts.append(text(at(0) + 5, top - 8, "1: from here on a bound says nothing", "soft", size=13))
+    parts += [line(at(0), *_span(span, at(0)), "one") for span in spans]
+    parts.append(
+        text(
+            at(0) + 5,
+            top - 8,
+            "1: vacuous from here" if phone else "1: from here on a bound says nothing",
+            "soft",
+            size=13,
+        )
+    )
     if mark is not None:
-        parts += _mark(mark, at, low, top, bottom)
+        parts = _mark(mark, at, low, top, bottom, spans) + parts
     return svg(parts, width, bottom + 46)
 
 
-def _mark(mark: Mark, at: object, low: float, top: float, bottom: float) -> list[str]:
+def _span(span: tuple[float, float], x: float) -> tuple[float, float, float]:
+    """The rest of a vertical line that begins at x: its start, and its end."""
+    return span[0], x, span[1]
+
+
+def _mark(
+    mark: Mark,
+    at: Callable[[float], float],
+    low: float,
+    top: float,
+    bottom: float,
+    spans: Sequence[tuple[float, float]],
+) -> list[str]:
     """The observed error: a line, its interval as a band; a rate of 0 is beyond every logarithmic axis."""
-    assert callable(at)
     x = at(max(low, math.log10(mark.rate))) if mark.rate > 0 else at(low)
     parts = []
     if mark.interval is not None:
         start, end = (at(max(low, math.log10(v))) if v > 0 else at(low) for v in mark.interval)
-        parts.append(rect(start, top - 4, end - start, bottom - top + 4, "band"))
+        parts += [rect(start, span[0], end - start, span[1] - span[0], "band") for span in spans]
+    parts += [line(x, *_span(span, x), "observed") for span in [(top - 22, top), *spans]]
     words = mark.words if mark.rate > 0 else f"\u2190 {mark.words}"
-    return [*parts, line(x, top - 22, x, bottom, "observed"), text(x + 5, top - 26, words, "strong", size=14)]
+    return [*parts, text(x + 5, top - 26, words, "strong")]
 
 
 def log10(bound: Bound) -> float:
@@ -160,18 +193,19 @@ def _layer_bars(title: str, layers: Mapping[str, float], x: float, y: float, wid
 
 @dataclass(frozen=True)
 class Dot:
-    """A row of the chart of ratios: log10 of the ratio, the ratio in words, and whether it is as expected."""
+    """A row of the chart of ratios: log10 of the ratio, the ratio in words, and how it is colored."""
 
     name: str
     orders: float
     words: str
-    expected: bool | None  # None: nothing is expected
+    kind: str  # class of its color: good, bad, own (A), other (B), or even
+    note: str = ""  # below the name, where there is room
 
 
 def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
     """A dot at 1 and a dot at the ratio for each measure, joined by a line, on a logarithmic axis."""
     phone = width < PHONE
-    left, top, row = (14.0, 30.0, 44) if phone else (float(NAMES), 30.0, 34)
+    left, top, row = (14.0, 30.0, 44) if phone else (float(NAMES), 30.0, 38)
     right, bottom = width - (90.0 if phone else 130.0), top + row * len(rows)
     orders = [each.orders for each in rows]
     low, high = min(-0.35, *orders) - 0.1, max(0.35, *orders)
@@ -180,18 +214,22 @@ def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
     def at(value: float) -> float:
         return left + (right - left) * (value - low) / (high - low)
 
-    parts = [line(at(tick), top, at(tick), bottom, "grid") for tick in ticks if tick]
+    spans = (
+        [(top + row * k + row - 23, top + row * (k + 1)) for k in range(len(rows))] if phone else [(top - 4, bottom)]
+    )
+    parts = [line(at(tick), *_span(span, at(tick)), "one" if not tick else "grid") for tick in ticks for span in spans]
     parts += [text(at(tick), bottom + 18, power(tick), "soft", anchor="middle", size=13) for tick in ticks]
     parts.append(text(right, bottom + 38, axis, "soft", anchor="end", size=13))
-    parts.append(line(at(0), top - 4, at(0), bottom, "one"))
-    parts.append(text(at(0) + 5, top - 10, one, "soft", size=13))
+    parts.append(text(at(0) + (0 if phone else 5), top - 10, one, "soft", size=13))
     for place, each in enumerate(rows):
         y = top + row * place + (row - 12 if phone else row / 2)
-        kind = "own" if each.expected is None else "good" if each.expected else "bad"
-        parts.append(line(at(0), y, at(each.orders), y, f"join {kind}"))
+        parts.append(line(at(0), y, at(each.orders), y, f"join {each.kind}"))
         parts.append(dot(at(0), y, "hollow", 5))
-        parts.append(dot(at(each.orders), y, kind, 7))
-        parts.append(text(0 if phone else left - 14, y - 14 if phone else y + 5, shortened(each.name, 30), "name",
-                          anchor="start" if phone else "end"))  # fmt: skip
+        parts.append(dot(at(each.orders), y, each.kind, 7))
+        if phone:
+            parts.append(text(0, y - 14, shortened(each.name, 34), "name"))
+        else:
+            parts.append(text(left - 14, y - 1 if each.note else y + 5, shortened(each.name, 28), "name", anchor="end"))
+            parts.append(text(left - 14, y + 14, shortened(each.note, 30), "soft", anchor="end", size=12))
         parts.append(text(max(at(each.orders), at(0)) + 12, y + 5, each.words, "number"))
     return svg(parts, width, bottom + 46)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from truerisk.measures import BOUNDS, MEASURES, Measures
 from truerisk.measures.audit import Audit
-from truerisk.measures.finding import errors_sentence, kind, ranked
+from truerisk.measures.finding import kind, ranked
 from truerisk.measures.margin_shapes import NORMALIZED, PATH, PLAIN, SPECTRAL, medians, misclassified
 from truerisk.measures.ratios import factor, log10_ratio
 from truerisk.measures.registry import Value
 from truerisk.measures.words import by_family, quantity, verdict
 from truerisk.measures.zoo import zoo
 from truerisk.report.certificate import NARROW, WIDE
-from truerisk.report.measure_figures import Mark, bounds_figure, layers_figure, margins_figure
+from truerisk.report.measure_figures import Dot, Mark, bounds_figure, layers_figure, margins_figure, ratios_figure
 from truerisk.words import magnitude, seen_percent, several
 
 LAYERED = 4  # measures that are shown layer by layer, of different families
@@ -34,9 +35,29 @@ def times(orders: float) -> str:
     return f"\u00d7{factor(orders)}"
 
 
+def real_minus(words: str) -> str:
+    """A hyphen before a digit becomes a minus.
+
+    >>> real_minus("tau -0.50 of steps-loss-0.1")
+    'tau \u22120.50 of steps-loss-0.1'
+    """
+    return re.sub(r"(?<![\w.])-(?=\d)", "\N{MINUS SIGN}", words)
+
+
+def short(name: str) -> str:
+    """The name of the quantity: the beginning of the meaning of a measure."""
+    return MEASURES[name].meaning.partition(":")[0]
+
+
+def drawn(rows: Sequence[Dot], axis: str, one: str) -> dict[str, str]:
+    """A chart of ratios, for a screen and for a phone."""
+    axis = f"{axis} (logarithmic axis)"
+    return {"wide": ratios_figure(rows, axis, one, WIDE), "narrow": ratios_figure(rows, "ratio", one, NARROW)}
+
+
 def columns(found: Measures) -> list[str]:
     """The columns of numbers: the value, its reference if there is one, and its place in the zoo."""
-    return ["Value", *(RANDOM if found.reference is not None else ()), "Larger than, in the zoo"]
+    return ["Value", *(RANDOM if found.reference is not None else ()), "Larger than (zoo)"]
 
 
 def line(name: str, found: Measures, audit: Audit | None) -> dict[str, Any]:
@@ -52,6 +73,7 @@ def line(name: str, found: Measures, audit: Audit | None) -> dict[str, Any]:
         "meaning": entry.meaning,
         "details": f"{entry.paper}; {entry.equation}.{settings}{order}",
         "cells": [_text(value), *reference, "" if place is None else str(place)],
+        "zoo": "",
         **rescaling(name, entry.invariant, audit),
     }
 
@@ -80,7 +102,6 @@ def bounds_part(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
         "figure": _bounds_figure(found),
         "useful": len(useful),
         "count": several(len(bounds), "bound"),
-        "errors": "" if found.observed is None else errors_sentence(found.observed),
         "columns": ["Value (rounded up)"],
         "rows": [
             {
@@ -89,6 +110,7 @@ def bounds_part(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
                 f"{verdict(bound)}.",
                 "details": f"{bound.paper}, {bound.theorem}.",
                 "cells": [magnitude(bound.value, bound.log)],
+                "zoo": "",
                 **rescaling(bound.name, BOUNDS[bound.name].invariant, audit),
             }
             for bound in bounds
@@ -111,8 +133,8 @@ def _bounds_figure(found: Measures) -> dict[str, str]:
         "wide": bounds_figure(bounds, mark, WIDE),
         "narrow": bounds_figure(bounds, mark, NARROW),
         "alternative": f"{several(len(bounds), 'bound')} on a logarithmic axis; {smallest}, {useful} below 1.{told}",
-        "caption": f"Each bar reaches from 1 to a bound on the true risk, rounded up.{told} The way from there to a bar's "
-        "end shows how far a bound is from the risk; 1 or more is vacuous, so it says nothing.",
+        "caption": f"Each bar reaches from 1 to a bound on the true risk, rounded up.{told} The way from there to the "
+        "end of a bar shows how far a bound is from the risk; 1 or more is vacuous, so it says nothing.",
     }
 
 

@@ -15,14 +15,24 @@ from truerisk.atomic import write_atomically
 from truerisk.measures import MEASURES, Measures, Subject
 from truerisk.measures.audit import Audit
 from truerisk.measures.compare import votes
-from truerisk.measures.finding import criterion, errors_sentence, headline, zoo_limits, zoo_sentence
+from truerisk.measures.finding import criterion, errors_sentence, headline, tau_sentence, zoo_limits, zoo_sentence
 from truerisk.measures.margin_shapes import margin_panels
 from truerisk.measures.table import subject_of
 from truerisk.measures.words import by_family, by_reason
 from truerisk.measures.zoo import zoo
-from truerisk.report.certificate import NARROW, WIDE, templates
-from truerisk.report.measure_figures import Dot, ratios_figure
-from truerisk.report.measure_parts import bounds_part, columns, layers_part, line, margins_part, times
+from truerisk.report.certificate import templates
+from truerisk.report.measure_figures import Dot
+from truerisk.report.measure_parts import (
+    bounds_part,
+    columns,
+    drawn,
+    layers_part,
+    line,
+    margins_part,
+    real_minus,
+    short,
+    times,
+)
 from truerisk.words import at_most, seen_percent
 
 BY_DEFINITION = (
@@ -113,19 +123,25 @@ def _calibration_hero(found: Measures) -> dict[str, Any] | None:
     given = votes(found, found.reference.found)
     if not given:
         return None
-    rows = [Dot(v.name, v.orders, times(v.orders) + _way(v.simpler), v.simpler == 1) for v in given]
+    rows = [
+        Dot(v.name, v.orders, times(v.orders) + _way(v.simpler), _kind(v.simpler == 1), short(v.name)) for v in given
+    ]
     own, other = found.observed, found.reference.found.observed
     rises = ""
     if own is not None and other is not None and own.test is not None and other.test is not None:
         ends = f"from {seen_percent(own.test.rate)} to {seen_percent(other.test.rate)}"
         rises = f" Random labels take the held-out error {ends}, so a measure that explains it must change."
     return {
-        **_drawn(rows, "value on random labels / value of this network", "1: this network"),
+        **drawn(rows, "value on random labels / value of this network", "1: this network"),
         "title": "Random labels against true labels",
-        "alternative": _listed(rows, "Value on random labels over the value of this network"),
+        "alternative": listed(rows, "Value on random labels over the value of this network"),
         "caption": "Value of the same network trained on random labels, divided by the value of this network."
         f"{rises} Teal: the change predicts a larger gap, by the sign of the measure in the zoo. Red: it does not.",
     }
+
+
+def _kind(good: bool) -> str:
+    return "good" if good else "bad"
 
 
 def _way(simpler: int) -> str:
@@ -136,27 +152,22 @@ def _audit_hero(found: Measures, audit: Audit) -> dict[str, Any] | None:
     """How far rescalings moved the measures that predict best."""
     known = [audit.moves[name] for name in zoo().leading(found.values) if name in audit.moves]
     rows = [
-        Dot(m.name, m.orders, times(m.orders) if m.fooled else "unchanged", not m.fooled)
+        Dot(m.name, m.orders, times(m.orders) if m.fooled else "unchanged", _kind(not m.fooled), short(m.name))
         for m in known
         if m.orders < 1e3
     ]
     if not rows:
         return None
     return {
-        **_drawn(rows, "largest factor by which a rescaling changed the value", "1: unchanged"),
+        **drawn(rows, "largest factor by which a rescaling changed the value", "1: unchanged"),
         "title": "Changes by rescaling",
-        "alternative": _listed(rows, "Largest factor by which a rescaling changed the value"),
-        "caption": "Largest factor by which a random rescaling changed a measure, for the measures that predict best in "
-        "the zoo. The function of the network stayed the same. Teal: unchanged up to rounding. Red: changed.",
+        "alternative": listed(rows, "Largest factor by which a rescaling changed the value"),
+        "caption": "Largest factor by which a random rescaling changed a measure, for the measures that predict best "
+        "in the zoo. The function of the network stayed the same. Teal: unchanged up to rounding. Red: changed.",
     }
 
 
-def _drawn(rows: list[Dot], axis: str, one: str) -> dict[str, str]:
-    axis = f"{axis} (logarithmic axis)"
-    return {"wide": ratios_figure(rows, axis, one, WIDE), "narrow": ratios_figure(rows, "ratio", one, NARROW)}
-
-
-def _listed(rows: list[Dot], what: str) -> str:
+def listed(rows: list[Dot], what: str) -> str:
     return f"{what}: {', '.join(f'{row.name} {row.words}' for row in rows)}."
 
 
@@ -166,12 +177,8 @@ def _note(found: Measures) -> str:
 
 def _leading(found: Measures, audit: Audit | None, names: list[str]) -> dict[str, Any]:
     """The few that predict best, with tau and its interval."""
-    rows = []
-    for name in names:
-        row, known = line(name, found, audit), zoo().measures[name]
-        tau = f"{known.tau:+.2f} ({known.low:+.2f} to {known.high:+.2f})".replace("-", "\u2212")
-        rows.append({**row, "cells": [*row["cells"], tau]})
-    return {"rows": rows, "columns": [*columns(found), "tau (95% interval)"]}
+    rows = [line(name, found, audit) | {"zoo": real_minus(tau_sentence(name))} for name in names]
+    return {"rows": rows, "columns": columns(found)}
 
 
 def _audit(audit: Audit) -> dict[str, str]:
