@@ -37,7 +37,7 @@ class Errors:
 
         >>> low, high = Errors(0, 100).interval
         >>> low, round(high, 4)  # 1 - 0.025^(1/100)
-        (0.0, 0.0363)
+        (0.0, 0.0362)
         """
         half = (1 - CONFIDENCE) / 2
         return clopper_pearson_lower(self.errors, self.n, half), clopper_pearson(self.errors, self.n, half)

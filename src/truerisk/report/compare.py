@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,10 @@ def _errors(found: Comparison) -> str:
     said = f"Training errors: {seen_percent(one.train.rate)} (A) and {seen_percent(two.train.rate)} (B)."
     if one.test is None or two.test is None:
         return said
+    lows, highs = zip(one.test.interval, two.test.interval, strict=True)
+    apart = "" if max(lows) > min(highs) else "; their 95% intervals overlap"
     held = f"{seen_percent(one.test.rate)} (A) and {seen_percent(two.test.rate)} (B) of {one.test.n:,} examples"
-    return f"Held-out errors: {held}. {said}"
+    return f"Held-out errors: {held}{apart}. {said}"
 
 
 def _hero(found: Comparison) -> dict[str, str]:
@@ -100,8 +103,9 @@ def _hero(found: Comparison) -> dict[str, str]:
         Dot(v.name, v.orders, f"{times(v.orders)} ({said[v.simpler]})", kinds[v.simpler], short(v.name))
         for v in found.votes
     ]
+    brief = [replace(row, words=f"{times(row.orders)} ({'-AB'[kinds.index(row.kind)]})") for row in rows]
     return {
-        **drawn(rows, f"value of {two} / value of {one}", f"1: {one}"),
+        **drawn(rows, f"value of {two} / value of {one}", f"1: {one}", brief),
         "title": "Ratios of the measures that predict best",
         "alternative": listed(rows, f"Value of {two} over the value of {one}"),
         "caption": f"Value of {two} divided by the value of {one}, for the measures that predict best in the zoo. "

@@ -11,7 +11,7 @@ import numpy as np
 from truerisk.measures.margin_shapes import Bin, histogram, log_histogram
 from truerisk.measures.theorems import Bound
 from truerisk.measures.words import quantity
-from truerisk.report.svg import dot, line, power, powers, rect, shortened, svg, text
+from truerisk.report.svg import dot, factors, line, power, powers, rect, shortened, svg, text
 from truerisk.words import magnitude
 
 PHONE = 500  # pixels: narrower figures have names above their bars
@@ -19,6 +19,7 @@ NAMES, DIGITS = 230, 84  # pixels for the names left of the bars, and for the nu
 ROW, BAR = 23.0, 13  # pixels of a bound: all of it, its bar
 HIGHEST = 330  # pixels of all bars together, so that a screen of 720 holds the chart
 LAYER_NAMES, LAYER_ROW, GAP = 120, 20, 26
+LETTER = 7.8  # pixels of a letter of the numbers in a chart of ratios
 BINS = 30
 PANEL = 170  # pixels: height of a histogram
 
@@ -206,10 +207,10 @@ def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
     """A dot at 1 and a dot at the ratio for each measure, joined by a line, on a logarithmic axis."""
     phone = width < PHONE
     left, top, row = (14.0, 30.0, 44) if phone else (float(NAMES), 30.0, 38)
-    right, bottom = width - (90.0 if phone else 130.0), top + row * len(rows)
+    right, bottom = width - 20 - LETTER * max(len(each.words) for each in rows), top + row * len(rows)
     orders = [each.orders for each in rows]
     low, high = min(-0.35, *orders) - 0.1, max(0.35, *orders)
-    ticks = powers(low, high, max(3, int(right - left) // 70))
+    ticks = factors(low, high, max(3, int(right - left) // 45))
 
     def at(value: float) -> float:
         return left + (right - left) * (value - low) / (high - low)
@@ -217,8 +218,10 @@ def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
     spans = (
         [(top + row * k + row - 23, top + row * (k + 1)) for k in range(len(rows))] if phone else [(top - 4, bottom)]
     )
-    parts = [line(at(tick), *_span(span, at(tick)), "one" if not tick else "grid") for tick in ticks for span in spans]
-    parts += [text(at(tick), bottom + 18, power(tick), "soft", anchor="middle", size=13) for tick in ticks]
+    parts = [
+        line(at(tick), *_span(span, at(tick)), "one" if not tick else "grid") for tick, _ in ticks for span in spans
+    ]
+    parts += [text(at(tick), bottom + 18, words, "soft", anchor="middle", size=13) for tick, words in ticks]
     parts.append(text(right, bottom + 38, axis, "soft", anchor="end", size=13))
     parts.append(text(at(0) + (0 if phone else 5), top - 10, one, "soft", size=13))
     for place, each in enumerate(rows):

@@ -49,10 +49,12 @@ def short(name: str) -> str:
     return MEASURES[name].meaning.partition(":")[0]
 
 
-def drawn(rows: Sequence[Dot], axis: str, one: str) -> dict[str, str]:
-    """A chart of ratios, for a screen and for a phone."""
-    axis = f"{axis} (logarithmic axis)"
-    return {"wide": ratios_figure(rows, axis, one, WIDE), "narrow": ratios_figure(rows, "ratio", one, NARROW)}
+def drawn(rows: Sequence[Dot], axis: str, one: str, brief: Sequence[Dot] | None = None) -> dict[str, str]:
+    """A chart of ratios, for a screen and, maybe with shorter words, for a phone."""
+    return {
+        "wide": ratios_figure(rows, f"{axis} (logarithmic axis)", one, WIDE),
+        "narrow": ratios_figure(brief or rows, "ratio (logarithmic axis)", one, NARROW),
+    }
 
 
 def columns(found: Measures) -> list[str]:

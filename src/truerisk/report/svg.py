@@ -45,6 +45,21 @@ def powers(low: float, high: float, most: int) -> list[int]:
     return [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
+def factors(low: float, high: float, most: int) -> list[tuple[float, str]]:
+    """Marks of a logarithmic axis of ratios as (log10, words): powers of ten, and 2 and 5 between these if few fit.
+
+    >>> [(round(value, 3), words) for value, words in factors(-0.4, 1.1, 6)]
+    [(-0.301, '0.5'), (0.0, '1'), (0.301, '2'), (0.699, '5'), (1.0, '10')]
+    >>> [words for _, words in factors(-1.2, 4.0, 6)]
+    ['0.1', '1', '10', '100', '1,000', '10\u2074']
+    """
+    fine = [k + math.log10(s) for k in range(math.floor(low), math.ceil(high)) for s in (1, 2, 5)]
+    fine = [value for value in [*fine, float(math.ceil(high))] if low <= value <= high]
+    if len(fine) <= most:
+        return [(value, f"{float(f'{10.0**value:.1g}'):g}") for value in fine]
+    return [(float(k), power(k)) for k in powers(low, high, most)]
+
+
 def power(exponent: int) -> str:
     """
     >>> power(0), power(-1), power(12)
