@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from truerisk.data import load
 from truerisk.measures import BOUNDS, MEASURES, Subject, measure, trained
 from truerisk.measures import estimate as estimates
+from truerisk.measures.observed import held_out
 from truerisk.nets import architecture
 from truerisk.training import fit
 
@@ -91,7 +92,8 @@ def test_help_names_every_option(run):
     code, out, _ = run("measure", "--help")
     assert code == 0
     options = (
-        "data model weights init record only train delta rows seed layers list audit times out data-dir json quiet"
+        "data model weights init record only calibrate test train delta rows seed all family layers list audit times "
+        "out data-dir json quiet"
     )
     for option in options.split():
         assert f"--{option}" in out
@@ -133,7 +135,7 @@ def test_a_network_of_ones_own_with_batch_norm_and_a_residual_block(run, mine):
 
 
 def test_a_chain_has_bounds(run, chain):
-    code, out, _ = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--quiet")
+    code, out, _ = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--quiet", "--all")
     assert code == 0
     record = json.loads(Path("truerisk-measures/measures.json").read_text())
     assert len(record["bounds"]) >= 8
@@ -254,7 +256,7 @@ def test_what_is_costly_is_told_before(run, chain, monkeypatch):
 def test_the_page_is_left_out_where_its_extra_is_missing(run, chain, monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "altair", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     code, _, err = run("measure", *chain, *FEW)
     assert code == 0
     assert "truerisk[report]" in err
@@ -318,9 +320,9 @@ def test_a_training_here_records_all_that_measures_ask_for(run):
     """The gradients after one epoch by hand: the same network, trained for one epoch of the same plan."""
     only = ["--only", "gradient-noise-first-epoch", "--model", "mlp:5", "--rows", 20, "--json", "--quiet"]
     found = values(run("measure", *only)[1])["gradient-noise-first-epoch"]
-    data = load("digits")
+    data, _ = held_out(load("digits"), None, True, 0)
     arch = architecture("mlp:5", data.input_shape, data.classes)
-    plan = trained.training_plan(arch, data, 0)
+    plan = trained.training_plan(arch.name, data, 0)
     module = arch.build(plan.seed)
     fit(module, data, plan, after_epoch=lambda epochs: True)
     subject = Subject(module, data, rows=20, seed=plan.seed)
