@@ -21,6 +21,7 @@ HIGHEST = 330  # pixels of all bars together, so that a screen of 720 holds the 
 LAYER_NAMES, LAYER_ROW, GAP = 120, 20, 26
 LETTER = 7.8  # pixels of a letter of the numbers in a chart of ratios
 BINS = 30
+SMALLEST = 1e-4  # error rate that an axis shows
 PANEL = 170  # pixels: height of a histogram
 
 
@@ -32,6 +33,12 @@ class Mark:
     words: str
     interval: tuple[float, float] | None = None
 
+    @property
+    def least(self) -> float:
+        """The smallest positive number to show; a logarithmic axis never reaches 0."""
+        low, high = self.interval or (self.rate, self.rate)
+        return max(low or high / 4, SMALLEST)
+
 
 def bounds_figure(bounds: Sequence[Bound], mark: Mark | None, width: int) -> str:
     """Bars on a logarithmic axis from 1, above which a bound says nothing, to each bound; the observed error marked."""
@@ -40,7 +47,7 @@ def bounds_figure(bounds: Sequence[Bound], mark: Mark | None, width: int) -> str
     left, top = (8.0, 44.0) if phone else (float(NAMES), 46.0)
     right, bottom = width - DIGITS, top + row * len(bounds)
     places = [log10(bound) for bound in bounds]
-    low = min([-1.0, *places] + ([] if mark is None else [math.log10(max(mark.rate, 1e-4)) - 0.25]))
+    low = min([-1.0, *places, *([] if mark is None else [math.log10(mark.least) - 0.15])])
     high = max(1.0, *places)
     ticks = powers(low, high, max(3, int(right - left) // 60))
 
