@@ -6,7 +6,9 @@ import itertools
 import json
 import math
 from importlib.resources import files
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from truerisk.measures import MEASURES, Value
@@ -96,3 +98,54 @@ def test_one_of_each_family_and_the_surest_first():
         "no-such-measure": some(0.9, 1.0),
     }
     assert Zoo({"networks": 2}, known).leading(known) == [paths[0], norms[1]]
+
+
+# ---- the script that writes the file -------------------------------------------------------------------------------
+
+
+def networks() -> list[dict]:
+    """Two zoos of eight networks in three hyperparameters; the gap rises with each of them, and a little at random."""
+    rng = np.random.default_rng(0)
+    found = []
+    for seed, *levels in itertools.product((0, 1), *[(0, 1)] * 4):
+        gap = float(np.dot(levels, (0.4, 0.2, 0.1, 0.05)) + 0.02 * rng.normal())
+        values = {"good": gap, "bad": -gap, "noise": float(rng.normal()), "rare": gap if levels[0] else None}
+        hyper = dict(zip(("width", "depth", "batch_size", "lr"), levels, strict=True))
+        found.append({"seed": seed, "hyper": hyper, "gap": gap, "n_test": 10**6, "measures": values})
+    return found
+
+
+def plain_tau(some: list[dict], name: str) -> float:
+    """Mean over hyperparameters of the mean agreement of pairs that differ in this one only."""
+    means = []
+    for key in some[0]["hyper"]:
+        signs = []
+        for one, two in itertools.combinations(some, 2):
+            differ = [other for other in one["hyper"] if one["hyper"][other] != two["hyper"][other]]
+            if differ == [key]:
+                product = (one["measures"][name] - two["measures"][name]) * (one["gap"] - two["gap"])
+                signs.append((product > 0) - (product < 0))
+        means.append(sum(signs) / len(signs))
+    return sum(means) / len(means)
+
+
+def test_the_file_holds_granulated_taus_with_intervals(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    from benchmarks import zoo as script
+
+    monkeypatch.setattr(script, "_logarithms", lambda: {"bad"})
+    found = script.measures(networks())
+    for name in ("good", "bad", "noise"):
+        taus = [plain_tau([one for one in networks() if one["seed"] == seed], name) for seed in (0, 1)]
+        half = 12.7062047 * abs(taus[0] - taus[1]) / 2  # Student's t with one degree of freedom, times sd / sqrt(2)
+        assert found[name]["tau"] == pytest.approx(np.mean(taus), abs=6e-4)
+        assert found[name]["high"] - found[name]["low"] == pytest.approx(2 * half, abs=2e-3)
+        assert found[name]["values"] == sorted(significant(one["measures"][name]) for one in networks())
+    assert (found["good"]["steady"], found["bad"]["steady"], found["noise"]["steady"]) == (True, True, False)
+    assert (found["bad"]["log"], found["good"]["log"]) == (True, False)
+    assert (found["rare"]["missing"], found["rare"]["steady"]) == (16, False)
+    about = script.about(networks(), 20, "quick", {"data": "d", "n": 9})
+    gaps = [one["gap"] for one in networks()]
+    assert about["gap"] == [significant(min(gaps)), significant(max(gaps))]
+    assert (about["networks"], about["trained"], about["zoos"]) == (32, 20, 2)
+    assert max(about["moves"], key=about["moves"].get) == "width"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from torch import nn
 
 from truerisk.measures import BOUNDS, MEASURES, Bound, Measures, Value
 from truerisk.measures.audit import Audit, Moved
 from truerisk.measures.found import Reference
 from truerisk.measures.observed import Errors, Observed
+from truerisk.measures.trained import Network
 from truerisk.measures.zoo import zoo
 
 EVIL = "<script>document.title = 'taken'</script>"
@@ -41,7 +43,7 @@ def some(layer: str = "a.layer", observed: Observed | None = None, **fields) -> 
     return Measures(values, bounds, skipped, 60, 3, observed=observed or OBSERVED, **fields)
 
 
-def random_labels(note: str = "The reference was trained on random labels.") -> Reference:
+def random_labels(note: str = "The reference was trained on random labels.", fits: bool = True) -> Reference:
     """The same numbers, larger by factors from 0.5 to 500."""
     own = some()
     values = {
@@ -51,7 +53,8 @@ def random_labels(note: str = "The reference was trained on random labels.") -> 
     }
     observed = Observed(Errors(0, 1438), Errors(325, 359))
     found = Measures(values, {}, {}, 60, 3, observed=observed)
-    return Reference(found, None, note)  # type: ignore[arg-type]
+    network = Network("n", nn.Linear(2, 2), None, None, {}, "How.", fitted=fits)  # type: ignore[arg-type]
+    return Reference(found, network, note)
 
 
 def panels() -> dict[str, np.ndarray]:

@@ -98,6 +98,9 @@ def test_random_labels_stand_next_to_every_number():
     section = page[page.index('id="margins"') : page.index('id="measures"')]
     assert "over path norm" in section
     assert re.findall(r'<td class="number">(0\.02)</td>', section) == ["0.02"] * 3
+    assert "does not fit" not in text
+    failed = some(reference=random_labels(fits=False))
+    assert "The random-label copy does not fit its labels." in words(render_measures(failed, panels(), FACTS))
     reason = "There is no reference on random labels: no."
     assert reason in words(render_measures(some(no_reference=reason), panels(), FACTS))
 

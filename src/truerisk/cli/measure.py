@@ -117,7 +117,7 @@ def _check(options: Options, networks: int) -> None:
     if options.times is not None and options.times < 1:
         raise TrueriskError(f"--times is {options.times}, but must be at least 1.")
     if options.seed < 0:
-        raise TrueriskError(f"the seed is {options.seed}, but must be a whole number that is not negative.")
+        raise TrueriskError(f"the seed is {options.seed}, but must be an integer of at least 0; try --seed 0.")
     if options.out.exists() and not options.out.is_dir():
         raise TrueriskError(f"--out {options.out} is a file; give a folder.")
     if options.outputs not in (None, *OUTPUTS):

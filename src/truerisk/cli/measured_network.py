@@ -99,7 +99,7 @@ def _initial(arch: Architecture, init: str) -> nn.Module:
     kind, _, seed = init.partition(":")
     if kind == "seed":
         if not seed.isdecimal():
-            raise TrueriskError(f"--init {init} is no seed; give seed:N with a whole number, or a file of weights.")
+            raise TrueriskError(f"--init {init} is not a seed; give seed:N with an integer, or a file of weights.")
         return arch.build(int(seed))
     module = arch.template()
     load_weights(module, init)
@@ -112,7 +112,7 @@ def _read_record(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise TrueriskError(f"the record {path} cannot be read ({error.strerror}).") from error
     except (ValueError, RecursionError) as error:
-        raise TrueriskError(f"the record {path} is no JSON file ({error}).") from error
+        raise TrueriskError(f"the record {path} is not a JSON file ({error}).") from error
     if not isinstance(content, dict):
         raise TrueriskError(f"the record {path} holds no JSON object; docs/measures says which names it may have.")
     return content

@@ -164,7 +164,7 @@ def _declared(moved: Moved) -> tuple[str, str]:
 def catalogue() -> None:
     """All measures and bounds with what they mean, what they need and what they cost."""
     console = Console(highlight=False)
-    made = table("measure", "when rescaled", "cost", "needs", "what it is", numbers=())
+    made = table("measure", "when rescaled", "effort", "needs", "what it is", numbers=())
     for family, members in by_family(MEASURES.values()).items():
         made.add_row(f"[bold]{escape(family)}[/bold]")
         for entry in members:
@@ -178,7 +178,7 @@ def catalogue() -> None:
             escape(bound.name), "unchanged" if bound.invariant else "may change", f"{escape(bound.meaning)} {source}"
         )
     console.print(bounds)
-    console.print("\nCosts and needs:")
+    console.print("\nEffort and needs:")
     for name, meaning in (COSTS | NEEDS).items():
         console.print(f"  {name:11}{escape(meaning)}", soft_wrap=True)
     count = f"{len(MEASURES)} measures, {len(BOUNDS)} bounds"

@@ -150,7 +150,7 @@ def audit(
     (8, 'not fooled', True)
     """
     if not times >= 1:
-        raise TrueriskError(f"the network can't be rescaled {times} times: give at least 1 (--times).")
+        raise TrueriskError(f"--times is {times}, but must be at least 1; give the number of rescalings.")
     names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
     network = given_or_trained(
         model, load(data, data_dir), init, record=record, rows=rows, seed=seed, outputs=outputs, test=test,

@@ -98,7 +98,8 @@ def zoo_sentence() -> str:
     widths, depths = (" or ".join(str(v) for v in hyper[name]) for name in ("width", "depth"))
     return (
         f"The zoo: {about['networks']} fully connected networks ({depths} hidden layers of {widths} units) trained on "
-        f"{about['examples']} examples of MNIST-1D, from the experiment predictiveness at {about['scale']} scale."
+        f"{about['examples']} examples of MNIST-1D, from the experiment predictiveness at {about['scale']} scale. "
+        "For other architectures and data, a place in the zoo is a loose comparison."
     )
 
 
@@ -113,8 +114,8 @@ def zoo_limits() -> list[str]:
         "changes of large gaps; it cannot show which measures tell a gap of a few percent from these.",
         f"The leading measures were picked out of {len(zoo().measures)} on these networks, so their tau is too large "
         "if anything.",
-        "Most values depend on architecture, input size, and number of examples. For a network of another kind, its "
-        "place in the zoo is a loose comparison; the reference on random labels (--calibrate) shares all of these.",
+        "Most values depend on architecture, input size, and number of examples. The reference on random labels "
+        "(--calibrate) shares all of these with the network; the zoo does not.",
     ]
 
 

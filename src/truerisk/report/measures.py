@@ -75,7 +75,7 @@ def render_measures(
         .get_template("measures.html.j2")
         .render(
             headline=headline(found, audit),
-            subtitle="" if found.observed is None else errors_sentence(found.observed),
+            subtitle=_subtitle(found),
             hero=hero,
             notes=[note for note in (_note(found), found.no_reference) if note],
             leading=_leading(found, audit, leading) if leading else None,
@@ -169,6 +169,13 @@ def _audit_hero(found: Measures, audit: Audit) -> dict[str, Any] | None:
 
 def listed(rows: list[Dot], what: str) -> str:
     return f"{what}: {', '.join(f'{row.name} {row.words}' for row in rows)}."
+
+
+def _subtitle(found: Measures) -> str:
+    """Observed errors, and whether the headline rests on a reference that failed."""
+    fits = found.reference is None or found.reference.fitted
+    said = "" if found.observed is None else errors_sentence(found.observed)
+    return said if fits else f"{said} The random-label copy does not fit its labels.".strip()
 
 
 def _note(found: Measures) -> str:

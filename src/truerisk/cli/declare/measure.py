@@ -23,7 +23,7 @@ def measure(
     data: Annotated[
         str | None,
         typer.Option(
-            help="What it was trained on: a name or a path, as for certify.",
+            help="Data that the network was trained on: a name or a path.",
             show_default="digits",
             autocompletion=complete.data,
         ),
@@ -38,18 +38,21 @@ def measure(
     init: Annotated[
         str | None,
         typer.Option(
-            help="Its weights before training: a file, or seed:N to build the network again with torch's seed N.",
+            help="Weights before training: a file, or seed:N (torch's seed).",
             show_default=False,
         ),
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(help="JSON file: what is known of its training.", show_default=False)
+        Path | None, typer.Option(help="JSON file with facts about the training.", show_default=False)
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help="Names, joined by commas: see --list.", show_default="all that train nothing")
+        str | None,
+        typer.Option(
+            help="Names of measures and bounds, joined by commas (see --list).", show_default="all that train nothing"
+        ),
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Also train the network on random labels, as a reference.")
+        bool, typer.Option("--calibrate", help="Train the network on random labels, too, as a reference.")
     ] = False,
     test: Annotated[
         str | None,
@@ -57,23 +60,19 @@ def measure(
             help="Held-out examples: data, or a share of --data.", show_default="0.2 if the network is trained here"
         ),
     ] = None,
-    train: Annotated[bool, typer.Option("--train", help="Also what trains networks of its own.")] = False,
+    train: Annotated[bool, typer.Option("--train", help="Include measures that train networks of their own.")] = False,
     delta: Annotated[float, typer.Option(help="Failure probability of each bound.")] = 0.05,
-    rows: Annotated[int, typer.Option(help="Examples for what takes gradients or many passes.")] = 1000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    rows: Annotated[int, typer.Option(help="Number of examples for gradients and searches.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     full: Annotated[bool, typer.Option("--all", help="Print every measure and bound.")] = False,
     family: Annotated[
         str | None, typer.Option(help="Print the measures of this family, such as norms.", show_default=False)
     ] = None,
-    layers: Annotated[bool, typer.Option("--layers", help="Also what each layer contributes.")] = False,
-    every: Annotated[bool, typer.Option("--list", help="Only say which measures and bounds there are.")] = False,
-    audit: Annotated[
-        bool, typer.Option("--audit", help="Rescale the network at random: which measures are fooled?")
-    ] = False,
-    times: Annotated[int, typer.Option(help="Rescalings of --audit.")] = 5,
-    out: Annotated[Path, typer.Option(help="Folder for measures.csv, measures.json and report.html.")] = Path(
-        "truerisk-measures"
-    ),
+    layers: Annotated[bool, typer.Option("--layers", help="Print the contribution of each layer.")] = False,
+    every: Annotated[bool, typer.Option("--list", help="List all measures and bounds, and stop.")] = False,
+    audit: Annotated[bool, typer.Option("--audit", help="Rescale the network at random and measure again.")] = False,
+    times: Annotated[int, typer.Option(help="Number of rescalings (--audit).")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for the tables and report.html.")] = Path("truerisk-measures"),
     outputs: Outputs = None,
     data_dir: DataDir = None,
     json: Json = False,
