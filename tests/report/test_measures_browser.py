@@ -73,21 +73,27 @@ def test_the_filter_works_by_keyboard(browser, pages, kind):
     from selenium.webdriver.common.keys import Keys
 
     browser.open(pages[kind], 1280)
-    shown = "return [...document.querySelectorAll('.family tbody tr')].filter(r => r.checkVisibility()).length"
+    bounds = "return [...document.querySelectorAll('[aria-labelledby=bounds] tbody tr')].filter(r => r.hidden).length"
+    shown = "return [...document.querySelectorAll('[aria-labelledby=measures] .family tbody tr')].filter(r => r.checkVisibility()).length"
     assert browser.run(shown) == 0, "families are folded"
     box = browser.driver.find_element(By.ID, "filter")
     box.send_keys("path-norm")
     names = browser.run(
-        "return [...document.querySelectorAll('.family tbody tr')].filter(r => r.checkVisibility()).map("
+        "return [...document.querySelectorAll('[aria-labelledby=measures] .family tbody tr')].filter(r => r.checkVisibility()).map("
         "r => r.querySelector('.name').textContent)"
     )
     assert "path-norm" in names
-    every = browser.run("return [...document.querySelectorAll('.family tbody tr')].map(r => r.textContent)")
+    assert browser.run(bounds) == 0, "the table of bounds is not filtered"
+    every = browser.run(
+        "return [...document.querySelectorAll('[aria-labelledby=measures] .family tbody tr')].map(r => r.textContent)"
+    )
     assert len(names) == sum("path-norm" in text for text in every if text) > 0
     assert browser.run("return document.getElementById('matches').textContent") == f"{len(names)} shown"
     box.send_keys(Keys.CONTROL + "a", Keys.DELETE)
     assert browser.run(shown) == 0
-    assert browser.run("return [...document.querySelectorAll('details.family')].every(d => !d.hidden)")
+    assert browser.run(
+        "return [...document.querySelectorAll('[aria-labelledby=measures] details')].every(d => !d.hidden)"
+    )
     box.send_keys(Keys.TAB)
     assert browser.run("return document.activeElement.textContent") == "Download CSV"
     browser.driver.switch_to.active_element.send_keys(Keys.TAB, Keys.ENTER)

@@ -109,6 +109,6 @@ def _hero(found: Comparison) -> dict[str, str]:
         "title": "Ratios of the measures that predict best",
         "alternative": listed(rows, f"Value of {two} over the value of {one}"),
         "caption": f"Value of {two} divided by the value of {one}, for the measures that predict best in the zoo. "
-        f"Blue: the measure rates {one} simpler. Yellow: it rates {two} simpler. Simpler means that a smaller gap is "
-        "predicted, by the sign of the measure in the zoo.",
+        f"Blue dots rate {one} simpler, yellow dots {two}: simpler means a smaller predicted gap, by the sign of the "
+        "measure in the zoo.",
     }

@@ -127,7 +127,7 @@ def _bounds_figure(found: Measures) -> dict[str, str]:
         best = observed.best
         words = f"{kind(observed).lower()} error {seen_percent(best.rate)}"
         mark = Mark(best.rate, words, None if observed.test is None else best.interval)
-        told = f" The green line is the {words}"
+        told = f" The teal line is the {words}"
         told += "." if observed.test is None else ", its band the 95% interval for the true risk."
     smallest = f"the smallest is {magnitude(bounds[0].value, bounds[0].log)} ({bounds[0].name})"
     useful = sum(not bound.vacuous for bound in bounds)

@@ -136,7 +136,7 @@ def _calibration_hero(found: Measures) -> dict[str, Any] | None:
         "title": "Random labels against true labels",
         "alternative": listed(rows, "Value on random labels over the value of this network"),
         "caption": "Value of the same network trained on random labels, divided by the value of this network."
-        f"{rises} Teal: the change predicts a larger gap, by the sign of the measure in the zoo. Red: it does not.",
+        f"{rises} Teal dots predict a larger gap, by the sign of the measure in the zoo; red dots do not.",
     }
 
 

@@ -1,6 +1,6 @@
 "use strict";
 const box = document.getElementById("filter"), count = document.getElementById("matches");
-const families = [...document.querySelectorAll("details.family")];
+const families = [...document.querySelectorAll("section[aria-labelledby=measures] details.family")];
 function filter() {
   const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
   let shown = 0;
