@@ -13,6 +13,7 @@ from truerisk.report.compare import render_comparison
 from truerisk.report.measures import render_measures
 
 VISIBLE = "[...document.querySelectorAll('.plot svg')].filter(s => s.getClientRects().length)"
+ROWS = "[...document.querySelectorAll('[aria-labelledby=measures] .family tbody tr')]"
 FIGURES = {"plain": 3, "calibrated": 4, "audited": 4, "compared": 1}
 SCREEN = 720  # pixels: the height of a projector's first screen
 
@@ -74,19 +75,16 @@ def test_the_filter_works_by_keyboard(browser, pages, kind):
 
     browser.open(pages[kind], 1280)
     bounds = "return [...document.querySelectorAll('[aria-labelledby=bounds] tbody tr')].filter(r => r.hidden).length"
-    shown = "return [...document.querySelectorAll('[aria-labelledby=measures] .family tbody tr')].filter(r => r.checkVisibility()).length"
+    shown = f"return {ROWS}.filter(r => r.checkVisibility()).length"
     assert browser.run(shown) == 0, "families are folded"
     box = browser.driver.find_element(By.ID, "filter")
     box.send_keys("path-norm")
     names = browser.run(
-        "return [...document.querySelectorAll('[aria-labelledby=measures] .family tbody tr')].filter(r => r.checkVisibility()).map("
-        "r => r.querySelector('.name').textContent)"
+        f"return {ROWS}.filter(r => r.checkVisibility()).map(r => r.querySelector('.name').textContent)"
     )
     assert "path-norm" in names
     assert browser.run(bounds) == 0, "the table of bounds is not filtered"
-    every = browser.run(
-        "return [...document.querySelectorAll('[aria-labelledby=measures] .family tbody tr')].map(r => r.textContent)"
-    )
+    every = browser.run(f"return {ROWS}.map(r => r.textContent)")
     assert len(names) == sum("path-norm" in text for text in every if text) > 0
     assert browser.run("return document.getElementById('matches').textContent") == f"{len(names)} shown"
     box.send_keys(Keys.CONTROL + "a", Keys.DELETE)

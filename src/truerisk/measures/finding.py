@@ -13,8 +13,8 @@ from truerisk.words import bound_percent, lower_percent, magnitude, seen_percent
 SHORT = 22  # letters of a name that a headline can hold
 CRITERION = (
     "Leading measures are the best of each family by granulated tau, their rank correlation with the gap (test error "
-    "minus training error). They are ranked by the lower end of the 95% interval over {zoos} zoos, and tau must have one "
-    "sign for every hyperparameter."
+    "minus training error). They are ranked by the lower end of the 95% interval over {zoos} zoos, and tau must have "
+    "one sign for every hyperparameter."
 )
 
 
