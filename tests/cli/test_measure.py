@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -359,6 +360,20 @@ def test_the_terminal_shows_the_finding_on_one_screen(run, chain):
     norms = run("measure", *chain, "--rows", 30, "--quiet", "--family", "norms")[1]
     assert all(row["name"] in norms for row in record["measures"] if row["family"] == "norms")
     assert "hessian-trace" not in norms
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_audit_is_one_screen_too(run, chain):
+    code, out, _ = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--audit", "--times", 1, "--quiet")
+    assert code == 0
+    assert len(out.splitlines()) <= MOST_LINES
+    moves = json.loads(Path("truerisk-measures/measures.json").read_text())["audit"]["moves"]
+    for family in {row["family"] for row in moves}:
+        verdicts = [row["verdict"] for row in moves if row["family"] == family]
+        kept = verdicts.count("not fooled")
+        assert re.search(rf"\n{family} +{kept} +{len(verdicts) - kept} ", out), family
+    everything = run("measure", *chain, "--rows", 30, "--audit", "--times", 1, "--quiet", "--all")[1]
+    assert all(row["name"] in everything for row in moves if not row["name"].startswith("distance"))
 
 
 @pytest.mark.usefixtures("undrawn")

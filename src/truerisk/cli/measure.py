@@ -103,7 +103,7 @@ def _measure(choice: Choice, data: str | None, options: Options, json: bool, qui
     if json:
         print(json_module.dumps(_record(found, audited, facts), allow_nan=False))
     elif audited:
-        show_measures.audit(audited, network.how, options.out, report)
+        show_measures.audit(audited, network.how, options.out, report, full=options.full or bool(options.only))
     else:
         shown = show_measures.Shown(options.delta, options.layers, options.full or bool(options.only), options.family)
         show_measures.measures(found, network.how, shown, options.out, report)

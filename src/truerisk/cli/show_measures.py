@@ -128,8 +128,8 @@ def _bounds(found: Measures) -> Table:
     return made
 
 
-def audit(found: Audit, how: str, out: Path, report: Path | None) -> None:
-    """How far each measure and bound moved, worst first within its family, and whether it was declared so."""
+def audit(found: Audit, how: str, out: Path, report: Path | None, *, full: bool = True) -> None:
+    """How many numbers of each family a rescaling changed; ``full``: how far each one moved, and what was declared."""
     console = Console(highlight=False)
     console.print(f"\n{escape(how)}\n")
     again = "once" if found.times == 1 else f"{found.times} times"
@@ -138,13 +138,7 @@ def audit(found: Audit, how: str, out: Path, report: Path | None) -> None:
         f"changed by more than {words.at_most(found.change)} of the largest one: all of this is one and the same "
         "function.\n"
     )
-    made = table("measure or bound", "before", "by definition", "verdict")
-    for family, members in by_family(found.moves.values()).items():
-        made.add_row(f"[bold]{escape(family)}[/bold]")
-        for moved in members:
-            value = words.magnitude(moved.value) if moved.kind == "bound" else quantity(moved.value)
-            made.add_row(escape(moved.name), value, *_declared(moved))
-    console.print(made)
+    console.print(_moves(found) if full else _changes(found))
     stayed = len(found.moves) - len(found.fooled)
     console.print(
         f"\n[bold]{len(found.fooled)} of {len(found.moves)} are fooled by a rescaling; {stayed} are not.[/bold]"
@@ -152,8 +146,33 @@ def audit(found: Audit, how: str, out: Path, report: Path | None) -> None:
     if found.wrongly_declared:
         names = ", ".join(found.wrongly_declared)
         console.print(f"[red]Declared wrongly: {escape(names)}. This is a mistake in truerisk: please report it.[/red]")
-    _skipped(console, found.before.skipped)
+    if full:
+        _skipped(console, found.before.skipped)
+    else:
+        console.print("Every number: add --all.")
     files(console, out, report)
+
+
+def _moves(found: Audit) -> Table:
+    """Every number."""
+    made = table("measure or bound", "before", "by definition", "verdict")
+    for family, members in by_family(found.moves.values()).items():
+        made.add_row(f"[bold]{escape(family)}[/bold]")
+        for moved in members:
+            value = words.magnitude(moved.value) if moved.kind == "bound" else quantity(moved.value)
+            made.add_row(escape(moved.name), value, *_declared(moved))
+    return made
+
+
+def _changes(found: Audit) -> Table:
+    """A line for each family, with the number that changed most."""
+    made = table("family", "unchanged", "changed", "most", numbers=(1, 2))
+    for family, members in by_family(found.moves.values()).items():
+        fooled = [moved for moved in members if moved.fooled]
+        worst = max(fooled, key=lambda moved: moved.orders, default=None)
+        most = "" if worst is None else f"{worst.name} {worst.note or f'by a factor of {factor(worst.orders)}'}"
+        made.add_row(escape(family), str(len(members) - len(fooled)), str(len(fooled)), escape(most))
+    return made
 
 
 def _declared(moved: Moved) -> tuple[str, str]:
