@@ -26,7 +26,7 @@ from torch import nn
 from truerisk.certificates import certify
 from truerisk.data import load
 from truerisk.engine.key import canonical, key
-from truerisk.lab import OURS, Axis, Claim, Experiment, Figure, Paper, Rows, Unit, at_most
+from truerisk.lab import OURS, PERCENT, Axis, Claim, Experiment, Figure, Lesson, Paper, Points, Rows, Unit, at_most
 from truerisk.seeds import derive
 from truerisk.training.recipes import recipe
 
@@ -203,23 +203,26 @@ EXPERIMENT = Experiment(
         _claim("cifar-10-any", "cifar-10", "split", "0.1758, 0.166", 0.12),
         _claim("cifar-10-free", "cifar-10", "data-free", "0.7412, 0.582", 0.58),
     ),
-    figures=lambda rows: [
-        Figure(
-            name="certificates",
-            title="Certificates and test errors",
-            caption="Each point is one certificate: the bound against its predictor's error on the official test set.",
-            rows=[
-                {"bound": e["risk_bound"], "test": e["test_error"], "method": e["method"], "data": row["data"]}
-                for row in rows
-                for e in row["certificates"]
-                if e["test_error"] is not None
-            ],
-            x=Axis("test", "test error", percent=True),
-            y=Axis("bound", "certified risk", percent=True, bound=True),
-            series="method",
-            series_title="method",
-            mark="points",
-        )
-    ],
+    lesson=Lesson(
+        figures=lambda rows: [
+            Figure(
+                name="certificates",
+                title="Certificates and test errors",
+                caption="Each point is one certificate: the bound against its predictor's error on the official test "
+                "set.",
+                rows=[
+                    {"bound": e["risk_bound"], "test": e["test_error"], "method": e["method"], "data": row["data"]}
+                    for row in rows
+                    for e in row["certificates"]
+                    if e["test_error"] is not None
+                ],
+                x=Axis("test", "test error", PERCENT),
+                y=Axis("bound", "certified risk", PERCENT, bound=True),
+                series="method",
+                series_title="method",
+                mark=Points(),
+            )
+        ]
+    ),
     cost=lambda s: {"split": 60.0, "data-free": 5.0, "paired": 1.0}[s["part"]] * (4 if s["data"] == "cifar-10" else 1),
 )

@@ -19,6 +19,7 @@ import truerisk
 from truerisk import lab, words
 from truerisk.atomic import write_atomically
 from truerisk.certificates.story import tell
+from truerisk.data.randomization import LABELS
 from truerisk.report.certificate import scale_of
 from truerisk.report.scale import scale_svg
 from truerisk.report.tour_figures import labels_figure, twin_figure
@@ -128,8 +129,12 @@ def card(svg: str) -> str:
 
 def _test_errors(result: lab.Result) -> list[dict[str, Any]]:
     """Mean test error of each network, for each share of random labels; at quick scale, all of them are on digits."""
-    figure = next(each for each in result.experiment.figures(result.rows) if each.name == "test-error")
-    return [{"network": row["network"], "p": row["p"], "error": row["test_error"]} for row in figure.rows]
+    labels = result.rows.converged().where(treatment=LABELS)
+    return [
+        {"network": network, "p": p, "error": some.mean("test_error")}
+        for (network, p), some in labels.groups("model", "p")
+        if len(some)
+    ]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,21 @@ Run it with: truerisk lab run examples/neighbours.py
 
 import numpy as np
 
-from truerisk.lab import OURS, TIMES, Axis, Claim, Experiment, Figure, Paper, Rows, at_most, product
+from truerisk.lab import (
+    OURS,
+    PERCENT,
+    TIMES,
+    Axis,
+    Claim,
+    Experiment,
+    Figure,
+    Finding,
+    Lesson,
+    Paper,
+    Rows,
+    at_most,
+    product,
+)
 from truerisk.lab.samples import samples
 
 COVER = Paper("Cover, Hart", 1967, "Nearest neighbor pattern classification")
@@ -28,6 +42,29 @@ def shrinks(runs: Rows) -> float:
     return runs.where(n=800).one("error") / runs.where(n=50).one("error")
 
 
+FINDING = Finding(
+    ("falls",),
+    reproduced="Sixteen times the examples leave {0.mean} the error of the nearest neighbor.",
+    not_reproduced="Sixteen times the examples still leave {0.mean} the error of the nearest neighbor.",
+    no_verdict="Sixteen times the examples leave {0.mean} the error: too close to call.",
+)
+
+
+def figures(rows: Rows) -> list[Figure]:
+    """Raw rows, one per run; `Figure` averages over seeds."""
+    return [
+        Figure(
+            name="error",
+            title="Error against examples",
+            caption="The share of 797 new digits whose nearest training example is another digit.",
+            rows=rows,
+            x=Axis("n", "training examples", log=True),
+            y=Axis("error", "test error", PERCENT, zero=True, counted_on=797),
+            claims=("falls",),
+        )
+    ]
+
+
 EXPERIMENT = Experiment(
     name="neighbours",
     title="The error of the nearest neighbor",
@@ -44,15 +81,5 @@ EXPERIMENT = Experiment(
             whose=OURS,  # the paper has a limit, at most twice the Bayes risk, but no rate
         ),
     ),
-    figures=lambda rows: [
-        Figure(
-            name="error",
-            title="Error against examples",
-            caption="Each point is one sample of training examples.",
-            rows=[{"n": row["n"], "error": row["error"]} for row in rows],
-            x=Axis("n", "training examples", log=True),
-            y=Axis("error", "test error", percent=True, zero=True),
-            mark="points",
-        )
-    ],
+    lesson=Lesson(figures, findings=(FINDING,)),
 )

@@ -10,11 +10,24 @@ Write down what you expect, then run it:
 import torch
 
 from truerisk.data import corrupt_labels
-from truerisk.lab import OURS, POINTS, Axis, Claim, Experiment, Figure, at_least
-from truerisk.lab.experiment import product
-from truerisk.lab.figure import averaged
+from truerisk.lab import (
+    OURS,
+    PERCENT,
+    POINTS,
+    Axis,
+    Claim,
+    Experiment,
+    Figure,
+    Finding,
+    Lesson,
+    Regions,
+    at_least,
+    product,
+)
 from truerisk.lab.samples import samples
 from truerisk.seeds import derive
+
+# ---- runs: a grid of settings, and a task for each of them
 
 
 def quick() -> list[dict]:
@@ -29,8 +42,8 @@ def smoke() -> list[dict]:
     return product(how, width=(8,), replaced=(0.0, 0.6), seed=(9,))
 
 
-def task(setting: dict) -> dict:
-    """One run, from its setting alone. Write float(...) around a tensor."""
+def trained(setting: dict):
+    """The network of a setting, and its examples for training and testing."""
     seed, width = setting["seed"], setting["width"]
     train, test = samples("moons", setting["n"], setting["n_test"], seed)
     train = corrupt_labels(train, setting["replaced"], derive(seed, "labels"))
@@ -43,15 +56,94 @@ def task(setting: dict) -> dict:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(network(X), y).backward()
         optimizer.step()
-    with torch.no_grad():
-        guesses = network(torch.from_numpy(test.X)).argmax(1)
-    return {"test_error": float((guesses.numpy() != test.y).mean())}
+    return network, train, test
+
+
+def task(setting: dict) -> dict:
+    """One run, from its setting alone. Write float(...) around a tensor."""
+    network, _, test = trained(setting)
+    guesses = network(torch.from_numpy(test.X)).argmax(1).numpy()
+    return {"test_error": float((guesses != test.y).mean())}
+
+
+# ---- the claim: a number for each seed, and where it must lie
 
 
 def harm(runs) -> float:
     """The effect, for the runs of one seed and one width: what noise adds."""
     noisy, clean = runs.where(replaced=0.6), runs.where(replaced=0.0)
     return noisy.one("test_error") - clean.one("test_error")
+
+
+HARM = Claim(
+    name="harm",
+    says="With 60% random labels, the test error is at least 5 points higher.",
+    effect=harm,
+    wants=at_least(5, POINTS),
+    whose=OURS,
+    every=("width",),  # it must hold for each width
+    counted_on="n_test",  # errors move in steps of one test example
+)
+
+# ---- the page: a headline for each verdict, figures, and a picture of the data
+
+FINDING = Finding(
+    ("harm",),
+    reproduced="With random labels, the test error is at least {0.low} higher.",
+    not_reproduced="With random labels, the test error is only {0.mean} higher ({0.cell}).",
+    no_verdict="Random labels: {0.mean} more test error ({0.cell}), too close to call.",
+)
+
+
+def figures(rows) -> list:
+    """Raw rows, one per run: means and intervals over seeds are drawn for you."""
+    error = Figure(
+        name="error",
+        title="Test error against replaced labels",
+        caption="Share of new examples that are misclassified; their labels are true.",
+        rows=rows,
+        x=Axis("replaced", "training labels replaced", PERCENT),
+        y=Axis("test_error", "test error", PERCENT, zero=True, counted_on="n_test"),
+        series="width",
+        series_title="hidden units",
+        claims=("harm",),
+    )
+    return [error]
+
+
+def demo(setting: dict) -> dict:
+    """One more task, for the picture: which moon a network sees at each place."""
+    places = [[-1.6 + i / 9, -1.3 + j / 9] for i in range(41) for j in range(28)]
+    seen, examples = [], []
+    for replaced in (0.0, 0.3, 0.6):
+        network, train, _ = trained({**setting, "width": 256, "replaced": replaced})
+        moons = network(torch.tensor(places)).argmax(1).tolist()
+        seen += listed(places, moons, replaced)
+        examples += listed(train.X.tolist(), train.y.tolist(), replaced)
+    return {"seen": seen, "examples": examples}
+
+
+def listed(points: list, moons: list, replaced: float) -> list[dict]:
+    """Points of the plane as rows of a figure."""
+    pairs = zip(points, moons, strict=True)
+    return [{"x": x, "y": y, "moon": moon, "replaced": replaced} for (x, y), moon in pairs]
+
+
+def pictures(record: dict) -> list:
+    """From the record of the demo to exhibits."""
+    moons = Figure(
+        name="moons",
+        title="What a network of 256 units makes of two moons",
+        caption="Points are training examples with the labels that the network gets; "
+        "areas show its answer at each place. Islands are memorized labels.",
+        rows=record["seen"],
+        x=Axis("x", "first coordinate"),
+        y=Axis("y", "second coordinate"),
+        mark=Regions("moon", "moon"),
+        slider=Axis("replaced", "training labels replaced", PERCENT),
+        dots=record["examples"],
+    )
+    return [moons]
 
 
 EXPERIMENT = Experiment(
@@ -61,29 +153,6 @@ EXPERIMENT = Experiment(
     papers=(),
     grids={"smoke": smoke, "quick": quick},
     task=task,
-    claims=(
-        Claim(
-            name="harm",
-            says="With 60% random labels, the test error is at least 5 points higher.",
-            effect=harm,
-            wants=at_least(5, POINTS),
-            whose=OURS,
-            every=("width",),  # it must hold for each width
-            counted_on="n_test",  # errors move in steps of one test example
-        ),
-    ),
-    figures=lambda rows: [
-        Figure(
-            name="error",
-            title="Test error against replaced labels",
-            caption="Mean and 95% interval over five seeds. Test labels are true.",
-            rows=averaged(rows, "test_error", "replaced", "width"),
-            x=Axis("replaced", "labels replaced", percent=True),
-            y=Axis("test_error", "test error", percent=True, zero=True),
-            series="width",
-            series_title="hidden units",
-            low="low",
-            high="high",
-        )
-    ],
+    claims=(HARM,),
+    lesson=Lesson(figures, hero="error", findings=(FINDING,), demo=demo, pictures=pictures),
 )

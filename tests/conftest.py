@@ -101,9 +101,9 @@ class Browser:
             lambda: self.run("return !document.getElementById('figures') || document.documentElement.dataset.ready")
         )
 
-    def paper(self, width: int, scheme: str = "light") -> None:
-        """Change the width and the colour of the paper of the page that is open."""
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    def paper(self, width: int, scheme: str = "light", height: int = 900) -> None:
+        """Change the size and the color of the paper of the page that is open."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
@@ -133,7 +133,8 @@ class Browser:
     def figures(self, clickable: bool = False) -> list[str]:
         """The names of the figures that are drawn, or only of those that have a legend to click."""
         data = self.run("return JSON.parse(document.getElementById('figures')?.textContent ?? '[]')")
-        return [figure["name"] for figure in data if figure["clickable"] or not clickable]
+        names = [figure["name"] for figure in data]
+        return [name for name in names if not clickable or any(b.is_displayed() for b in self.legend(name))]
 
     @staticmethod
     def luminance(css: str) -> float:
@@ -150,7 +151,22 @@ class Browser:
         """The names in the legend of a figure that can be clicked."""
         from selenium.webdriver.common.by import By
 
-        return self.driver.find_elements(By.CSS_SELECTOR, f"#figure-{figure} .role-legend-label text")
+        return self.driver.find_elements(By.CSS_SELECTOR, f"#figure-{figure} .legend button")
+
+    def slide(self, figure: str, key: str) -> str:
+        """Press a key on the slider of a figure; return what the slider says then."""
+        from selenium.webdriver.common.by import By
+
+        self.driver.find_element(By.CSS_SELECTOR, f"#figure-{figure} .slide input").send_keys(key)
+        return self.run(f"return document.querySelector('#figure-{figure} .slide output').textContent")
+
+    def drawn(self, figure: str) -> str:
+        """The figure as it is drawn now."""
+        return self.run(f"return document.querySelector('#figure-{figure} .plot svg')?.outerHTML")
+
+    def bottom(self, selector: str) -> float:
+        """Where an element ends, in pixels from the top of the page."""
+        return self.run("return document.querySelector(arguments[0]).getBoundingClientRect().bottom", selector)
 
     def strengths(self, figure: str) -> list[float]:
         """How opaque the lines, points and bars of a figure are; those that only carry tooltips are left out."""

@@ -59,8 +59,8 @@ ROOMS = (
     "lab/*/*.py",
 )
 TEMPLATES = (
-    "certificate.html.j2", "comparison.html.j2", "lab.html.j2", "lab_bar.html.j2", "lab_index.html.j2",
-    "measures.html.j2", "measures_parts.html.j2", "tour.html.j2",
+    "certificate.html.j2", "comparison.html.j2", "lab.html.j2", "lab_index.html.j2", "measures.html.j2",
+    "measures_parts.html.j2", "tour.html.j2",
 )  # fmt: skip
 UNITS = (r"\bwidths?\b(?!=)",)  # in the lab, a width is a number of hidden units
 COMMANDS = ("certify", "verify", "predict", "search", "tour", "measure")

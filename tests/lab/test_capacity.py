@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from truerisk.lab import Above, IncompleteError, Rows
+from truerisk.lab import Above, IncompleteError, Rows, load
 from truerisk.lab.experiments.capacity import (
     CLAIMS,
     gain_on_real_data,
@@ -13,6 +13,7 @@ from truerisk.lab.experiments.capacity import (
     relative_slowdown,
     task,
 )
+from truerisk.lab.lessons.capacity import LESSON
 from truerisk.lab.verdict import judge
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
@@ -104,3 +105,32 @@ def test_runs_for_figures_alone_have_one_seed():
     runs = grid("quick")
     assert {run["seed"] for run in runs if run["width"] in (32, 64) or run["n"] in (250, 500)} == {20}
     assert {run["seed"] for run in runs if run["width"] == 256 and run["level"] < 1} == set(range(20, 25))
+
+
+def test_figures_show_times_and_mark_runs_at_their_limit(smoke_rows):
+    rows = smoke_rows("capacity")
+    figures = {figure.name: figure for figure in LESSON.figures(rows)}
+    figure = figures["time-by-width"]
+    wanted = {(row["noise"], row["width"]): row["steps"] for row in rows if row["n"] == 120 and row["level"] in (0, 1)}
+    assert {(row["noise"], row["width"]): row["steps"] for row in figure.rows} == wanted
+    assert [rule.value for rule in figure.rules] == [30 * 3]  # epochs times batches of 50
+    assert all(row["steps"] == 90 for row in figure.rows if not row["fitted"])
+    assert all(not row["fitted"] for row in figures["time-by-n"].dots)
+    assert {row["width"] for row in figures["time-by-n"].rows} == {16}
+    assert {row["level"] for row in figures["capacity-accuracy"].rows} == {0.0, 0.4}
+    for row in figures["fitted"].rows:
+        assert row["fitted_share"] == 1 - row["train_error"]
+
+
+def test_pictures_show_three_kinds_and_how_they_are_fitted():
+    record = LESSON.demo(load("capacity").settings("smoke")[0])
+    real, inputs, labels = (strip["tiles"] for strip in record["strips"])
+    assert [tile["label"] for tile in real] == [tile["label"] for tile in inputs]
+    assert [tile["pixels"] for tile in real] == [tile["pixels"] for tile in labels]
+    assert [one["label"] != other["label"] for one, other in zip(real, labels, strict=True)] == [
+        tile["wrong"] for tile in labels
+    ]
+    assert all(len(curve["at"]) == len(curve["errors"]) for curve in record["curves"])
+    assert {(curve["kind"], curve["units"]) for curve in record["curves"]} == {
+        (kind, units) for kind in ("real", "randX", "randY") for units in (16, 256)
+    }

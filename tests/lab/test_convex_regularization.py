@@ -1,5 +1,7 @@
 """The experiment `convex-regularization`: its effect by hand, its models, its verdicts, and a smoke run."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from truerisk.lab.experiments.convex_regularization import (
     task,
 )
 from truerisk.lab.figure import Figure
+from truerisk.lab.lessons.convex_regularization import LESSON
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.verdict import judge
@@ -76,7 +79,7 @@ def test_verdicts(claim, found, word):
 
 def test_the_sgd_claim_has_a_cell_for_each_loss():
     verdict = judge(CLAIM["sgd-needs-no-ridge"], world(), "quick")
-    assert [cell.name for cell in verdict.cells] == ["least-squares-sgd", "softmax-sgd"]
+    assert [cell.name for cell in verdict.cells] == ["least squares by SGD", "softmax regression by SGD"]
     assert all(len(cell.values) == 5 for cell in verdict.cells)
 
 
@@ -142,12 +145,53 @@ def test_smoke(rows):
     verdicts = EXPERIMENT.judge(rows, "smoke")
     assert {verdict.reason for verdict in verdicts} == {"smoke"}
     assert [v.claim.name for v in verdicts if not v.cells and not v.detail] == []
-    figures = EXPERIMENT.figures(rows)
-    assert [figure.name for figure in figures] == ["errors", "gains"]
+    figures = LESSON.figures(rows)
+    assert [figure.name for figure in figures] == ["errors", "models", "other-models"]
     for figure in figures:
         assert isinstance(figure, Figure)
-        fields = {figure.x.field, figure.y.field, *filter(None, (figure.series, figure.facet, figure.low, figure.high))}
         assert figure.rows
-        assert all(fields <= set(row) for row in figure.rows)
+        assert set(figure.claims) <= set(CLAIM)
     assert {row["name"] for row in figures[1].rows} == set(NAMES.values())
-    assert EXPERIMENT.figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+    assert all(not figure.rows for figure in LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke"))))
+
+
+def test_figures_show_errors_with_and_without_a_regularizer():
+    errors, models, others = LESSON.figures(world(**{"least-squares-exact": 0.7}))
+    found = {(r["ratio"], r["regularizer"]): r["test_error"] for r in errors.rows if r["seed"] == 20 and "lr" not in r}
+    assert found[AT_N, "no regularizer"] - found[AT_N, "with a regularizer"] == pytest.approx(0.7, abs=0.003)
+    assert found[8, "no regularizer"] == pytest.approx(found[8, "with a regularizer"], abs=0.003)
+    assert {row["model"] for row in errors.rows} == {"least-squares-exact", "network"}
+    assert {row["ratio"] for row in models.rows} == {AT_N}
+    assert len({row["name"] for row in others.rows}) == 3
+    assert [rule.value for rule in errors.rules] == [0.9]
+    own = Rows({**row, "data_sha256": "0"} for row in world())
+    assert LESSON.figures(own)[0].rules == []  # its number of classes is not known
+
+
+def test_pictures_show_what_a_ridge_repairs():
+    setting = EXPERIMENT.settings("quick")[0]
+    record = LESSON.demo(setting)
+    assert json.loads(json.dumps(record, allow_nan=False)) == LESSON.demo(setting)
+    images, curve, norms = LESSON.pictures(record)
+    without, ridge = (sum(tile.wrong for tile in strip.tiles) for strip in images.strips)
+    assert without >= 5 > ridge  # of ten, where the runs err on 81% and on 3%
+    size = {(row["ratio"], row["regularizer"]): row["norm"] for row in norms.rows}
+    assert size[AT_N, "no regularizer"] > 10 * size[2, "no regularizer"]
+    assert size[AT_N, "with a regularizer"] < 2 * size[2, "with a regularizer"]
+    assert all(abs(row["y"]) <= 3 for row in curve.rows)
+    assert curve.slider.field == "waves"
+    assert LESSON.pictures({}) == []
+
+
+def test_the_curve_meets_its_points_from_fifteen_waves_on():
+    _, curve, _ = LESSON.pictures(LESSON.demo(EXPERIMENT.settings("smoke")[0]))
+    for waves, most in ((8, None), (15, 0.05), (240, 0.05)):
+        mine = [r for r in curve.rows if r["waves"] == waves and r["regularizer"] == "no regularizer"]
+        at = np.interp([p["x"] for p in curve.dots], [r["x"] for r in mine], [r["y"] for r in mine])
+        off = np.abs(at - [p["y"] for p in curve.dots]).max()
+        assert off > 0.1 if most is None else off < most
+
+
+def test_vectors_have_no_pictures_of_data_but_the_curve():
+    record = LESSON.demo({**EXPERIMENT.settings("smoke")[0], "data": "moons"})
+    assert [exhibit.name for exhibit in LESSON.pictures(record)] == ["curve", "norms"]

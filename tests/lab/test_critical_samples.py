@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from truerisk.lab import Above, IncompleteError, Rows
+from truerisk.lab import Above, IncompleteError, Rows, load
 from truerisk.lab.experiments.critical_samples import (
     CLAIMS,
     final_on_noise,
@@ -13,6 +13,7 @@ from truerisk.lab.experiments.critical_samples import (
     rise,
     times_real_data,
 )
+from truerisk.lab.lessons.critical_samples import LESSON, RADII, SIDE
 from truerisk.lab.verdict import judge
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
@@ -68,3 +69,37 @@ def test_verdicts():
 def test_one_kind_of_noise_is_not_enough():
     found = judge(CLAIM["critical-noise"], _rows([0.1, 0.3, 0.3], [0.1, 0.5, 0.9], [0.1, 0.3, 0.3]), "quick")
     assert (found.word, found.decisive.rival) == ("not reproduced", "random labels")
+
+
+def test_figures_unroll_the_curves_of_each_run():
+    rows = _rows([0.1, 0.2, 0.2], [0.1, 0.5, 0.8], [0.1, 0.5, 0.9])
+    errors = {"train_error": [0.9, 0.5, 0.0], "test_error": PEAK}
+    full = Rows({**errors, **row, "steps": [0, 10, 20]} for row in rows)
+    ratios, patterns, mixtures = LESSON.figures(full)
+    assert [row["ratio"] for row in ratios.rows if (row["data"], row["seed"]) == ("random inputs", 20)] == [
+        0.1,
+        0.5,
+        0.8,
+    ]
+    assert {row["data"] for row in ratios.rows} == {"real data", "random inputs", "random labels"}
+    unseen = [row for row in patterns.rows if (row["on"], row["level"], row["seed"]) == ("unseen examples", 0.4, 20)]
+    assert [row["accuracy"] for row in unseen] == pytest.approx([0.1, 0.8, 0.6])
+    assert [row["step"] for row in unseen] == [0, 10, 20]
+    assert list(dict.fromkeys(row["labels"] for row in mixtures.rows)) == [
+        f"{share} random labels" for share in ("0%", "40%", "80%", "100%")
+    ]
+
+
+def test_pictures_show_neighbors_in_another_class():
+    record = LESSON.demo(load("critical-samples").settings("smoke")[0])
+    neighbors = [one for found in record["neighbors"].values() for one in found]
+    assert any(one["classes"][0] != one["classes"][1] for one in neighbors)
+    for one in neighbors:
+        assert one["reach"] == RADII[-1] or one["classes"][0] != one["classes"][1]
+    assert all(len(shares) == len(RADII) and shares[0] <= shares[-1] for shares in record["shares"].values())
+    images, plane, _ = LESSON.pictures(record)
+    assert len(plane.rows) == 2 * SIDE**2
+    assert {(dot["x"], dot["y"]) for dot in plane.dots} == {(0, 0), (1, 0), (0, 1)}
+    assert [tile.wrong for tile in images.strips[0].tiles] == [
+        one["classes"][0] != one["true"] for one in record["neighbors"]["real"]
+    ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from truerisk.errors import TrueriskError
-from truerisk.lab import Rows
+from truerisk.lab import Rows, load
 from truerisk.lab.experiments.easy_examples import CLAIMS, grid, spread, spread_of, spread_ratio
+from truerisk.lab.lessons.easy_examples import LESSON
 from truerisk.lab.verdict import judge
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
@@ -73,3 +75,43 @@ def test_only_larger_scales_use_the_published_rate():
     silent = {name for name, claim in CLAIM.items() if "quick" not in claim.scales}
     assert silent == {"easy-random-inputs"}
     assert CLAIM["easy-random-inputs"].group == "trial"
+
+
+def test_the_reference_curve_is_the_binomial_of_each_run(smoke_rows):
+    rows = smoke_rows("easy-examples")
+    run = next(row for row in rows if (row["noise"], row["lr"]) == ("real", 0.05))
+    figure = next(figure for figure in LESSON.figures(rows) if figure.name == "easy-examples")
+    curves = {
+        name: [
+            row["share"]
+            for row in figure.rows
+            if (row["data"], row["curve"]) == ("real data, learning rate 0.05", name)
+        ]
+        for name in ("measured", "if all were equally hard")
+    }
+    assert curves["measured"] == run["rates"]
+    wanted = [binom.ppf(place, run["networks"], run["mean_rate"]) / run["networks"] for place in run["places"]]
+    assert curves["if all were equally hard"] == pytest.approx(wanted)
+
+
+def test_pictures_show_the_extremes_of_each_kind():
+    record = LESSON.demo(load("easy-examples").settings("smoke")[0])
+    rates = {(s["kind"], s["which"]): [tile["rate"] for tile in s["tiles"]] for s in record["strips"]}
+    for noise in ("real", "randX", "randY"):
+        easy, hard = rates[noise, "easiest"], rates[noise, "hardest"]
+        assert easy == sorted(easy)
+        assert hard == sorted(hard, reverse=True)
+        assert max(easy) <= min(hard)
+    assert rates["real", "easiest"][0] == min(record["trained"]["1"])
+    wrong = {s["kind"]: [tile["wrong"] for tile in s["tiles"]] for s in record["strips"]}
+    assert any(wrong["randY"])
+    assert not any(wrong["real"] + wrong["randX"])
+
+
+def test_rates_by_label_average_to_the_mean_rate():
+    setting = load("easy-examples").settings("smoke")[0]
+    record = LESSON.demo(setting)
+    real = [one for one in record["labels"] if one["kind"] == "real"]
+    assert sum(one["examples"] for one in real) == setting["n"]
+    mean = sum(one["examples"] * one["mean"] for one in real) / setting["n"]
+    assert mean == pytest.approx(np.mean(record["trained"]["1"]))

@@ -7,6 +7,7 @@ import pytest
 from truerisk.lab import Claim, Rows, kernel_solve
 from truerisk.lab.experiments import kernel_interpolation as lab
 from truerisk.lab.experiments.kernel_interpolation import EXPERIMENT
+from truerisk.lab.lessons.kernel_interpolation import LESSON, SHOWN
 from truerisk.lab.verdict import judge
 
 CLAIMS = {claim.name: claim for claim in EXPERIMENT.claims}
@@ -135,7 +136,7 @@ def test_one_unfitted_label_refutes_interpolation(rows):
     assert judge(claim, gone, "quick").reason == "incomplete"
 
 
-def test_smoke_verdicts_and_figures(rows):
+def test_smoke_verdicts(rows):
     verdicts = {verdict.claim.name: verdict for verdict in EXPERIMENT.judge(rows, "smoke")}
     assert {verdict.reason for verdict in verdicts.values()} == {"smoke"}
     # Claims about digits are evaluated; those about data that a smoke run does not load have no cells.
@@ -144,10 +145,6 @@ def test_smoke_verdicts_and_figures(rows):
         "ridge-digits",
         "laplacian-digits",
     }
-    errors, details = EXPERIMENT.figures(rows)
-    assert len(errors.rows) == len(details.rows) == len(rows)
-    assert all(len(cells) == len(details.columns) for cells in details.rows)
-    assert {mark["solve"] for mark in errors.rows} >= {"Gaussian", "Laplacian, ridge", "patches"}
     json.dumps(rows.present, allow_nan=False)
 
 
@@ -205,3 +202,60 @@ def test_bandwidths_come_from_true_labels_and_ridges_from_given_ones(monkeypatch
     (true, no_ridge), (plain, _), (noisy, ridges) = seen
     assert plain == true != noisy
     assert no_ridge == 0 < ridges
+
+
+# ---- the lesson ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def record():
+    return json.loads(json.dumps(LESSON.demo(EXPERIMENT.settings("smoke")[0]), allow_nan=False))
+
+
+def test_figures(rows):
+    hero, kernels, ridges, details = LESSON.figures(rows)
+    assert LESSON.hero == hero.name
+    exact = rows.where(ridge="none")
+    shown = {(mark["who"], mark["noise"]): mark["test_error"] for mark in hero.rows}
+    assert shown["training error", 0.2] == 0
+    assert shown["Laplacian kernel", 0.2] == exact.where(kernel="laplacian", noise=0.2).one("test_error")
+    assert len(shown) == 6  # patches are left to the next figure
+    assert len(kernels.rows) == len(exact)
+    assert len(ridges.rows) == len(details.rows) == len(rows)
+    assert all(len(cells) == len(details.columns) for cells in details.rows)
+    assert LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+
+
+def test_claims_of_figures_exist(rows, record):
+    exhibits = [*LESSON.figures(rows), *LESSON.pictures(record)]
+    assert {name for exhibit in exhibits for name in getattr(exhibit, "claims", ())} <= CLAIMS.keys()
+
+
+def test_the_demo_fits_wrong_labels_and_marks_them(record):
+    assert record == json.loads(json.dumps(LESSON.demo(EXPERIMENT.settings("smoke")[0])))
+    found = record["images"]
+    assert found["missed"] == {"gaussian": 0, "laplacian": 0}
+    images, curves = LESSON.pictures(record)
+    training, *answers = images.strips
+    assert [tile.wrong for tile in training.tiles] == [
+        a != b for a, b in zip(found["given"], found["true"], strict=True)
+    ]
+    assert 0 < sum(tile.wrong for tile in training.tiles) < SHOWN
+    assert [len(strip.tiles) for strip in answers] == [SHOWN, SHOWN]
+    assert "fit all given labels" in images.caption
+    assert LESSON.pictures({}) == []
+    assert len(curves.dots) == 12
+
+
+def test_the_curves_pass_through_their_labels(record):
+    curves = record["curves"]
+    assert curves["labels"].count(1.0) == 7  # six on the right and a wrong one on the left
+    for one in curves["outputs"]:
+        for place, label in zip(curves["places"], curves["labels"], strict=True):
+            near = min(range(len(curves["grid"])), key=lambda i: abs(curves["grid"][i] - place))
+            assert one["outputs"][near] == pytest.approx(label, abs=0.1)
+
+
+def test_data_that_are_not_images_have_no_strips():
+    setting = {**EXPERIMENT.settings("smoke")[0], "data": "mnist1d"}
+    assert LESSON.demo(setting)["images"] == {}

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from truerisk.lab import Rows
+from truerisk.lab import Rows, load
 from truerisk.lab.experiments import loss_sensitivity
 from truerisk.lab.experiments.loss_sensitivity import CLAIMS, gini_gap, grid, off_diagonal, sharing, task
+from truerisk.lab.lessons.loss_sensitivity import LESSON
 from truerisk.lab.verdict import judge
+from truerisk.training.unrolled import gini
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
 
@@ -66,3 +68,41 @@ def test_row_i_column_j_is_the_sensitivity_of_class_i_to_examples_of_class_j(mon
 
 def test_only_the_figure_has_random_labels():
     assert [run["seed"] for run in grid("quick") if run["noise"] == "randY"] == [20]
+
+
+def test_squares_are_relative_to_the_diagonal():
+    """Means over seeds of matrices with a mean diagonal of 1; what lies off it agrees with the claim's number."""
+    matrices = {20: np.array([[2.0, 1.0], [3.0, 4.0]]), 21: np.array([[10.0, 2.0], [0.0, 10.0]])}
+    rows = Rows(
+        {"by": "classes", "noise": "real", "seed": seed, "class_sensitivity": matrix.tolist(),
+         "off_diagonal": off_diagonal(matrix)}
+        for seed, matrix in matrices.items()
+    )  # fmt: skip
+    figures = {figure.name: figure for figure in LESSON.figures(rows)}
+    found = {(row["of"], row["to"]): row["relative"] for row in figures["class-sensitivity"].rows}
+    assert found == pytest.approx({(0, 0): 5 / 6, (0, 1): (1 / 3 + 0.2) / 2, (1, 0): 0.5, (1, 1): 7 / 6})
+    assert (found[0, 1] + found[1, 0]) / 2 == pytest.approx(np.mean([off_diagonal(m) for m in matrices.values()]))
+    assert figures["gini"].rows == []
+
+
+def test_gini_is_drawn_over_the_share_of_training():
+    rows = Rows([{"by": "examples", "noise": "real", "labels": "true classes", "seed": 20, "steps": [5, 20],
+                  "gini": [0.1, 0.4]}])  # fmt: skip
+    figure = LESSON.figures(rows)[0]
+    assert [(row["share"], row["coefficient"]) for row in figure.rows] == [(0.25, 0.1), (1.0, 0.4)]
+
+
+def test_pictures_show_who_matters_most_and_least():
+    record = LESSON.demo(load("loss-sensitivity").settings("smoke")[0])
+    for kind in record["kinds"].values():
+        most, least = ([one["times"] for one in kind[which]] for which in ("most", "least"))
+        assert most == sorted(most, reverse=True)
+        assert least == sorted(least)
+        assert least[-1] < 1 < most[-1]
+        assert kind["carried"][0] == 0
+        assert kind["carried"][-1] == pytest.approx(1)
+        assert all(share >= place for share, place in zip(kind["carried"], kind["places"], strict=True))
+        # twice the area between the curve and the diagonal, up to the steps of 100 examples
+        area = np.trapezoid(kind["carried"], kind["places"])
+        norms = np.diff(kind["carried"])
+        assert 2 * area - 1 == pytest.approx(gini(norms), abs=0.02)

@@ -1,4 +1,4 @@
-"""The experiment `memorizer`: its checks can fail, verdicts on both sides of each threshold, and a smoke run."""
+"""The experiment `memorizer`: checks that can fail, verdicts on both sides of thresholds, a smoke run, its lesson."""
 
 import json
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from truerisk.lab import unsettled
-from truerisk.lab.experiments.memorizer import EXPERIMENT, LENGTHS, _sample, field, figures
+from truerisk.lab.experiments.memorizer import EXPERIMENT, LENGTHS, _sample, field
+from truerisk.lab.lessons.memorizer import LESSON, NEW, SIZES
 from truerisk.lab.rows import Rows
 from truerisk.lab.verdict import judge
 
@@ -135,16 +136,61 @@ def test_smoke_run(rows):
     json.dumps(rows.present, allow_nan=False)
 
 
+# ---- the lesson ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def record():
+    return json.loads(json.dumps(LESSON.demo(EXPERIMENT.settings("smoke")[0]), allow_nan=False))
+
+
 def test_figures(rows):
-    exhibits = {exhibit.name: exhibit for exhibit in figures(rows)}
-    assert list(exhibits) == ["test-errors", "fragility", "errors"]
-    for exhibit in exhibits.values():
-        assert exhibit.rows
-        fields = {exhibit.x.field, exhibit.y.field, exhibit.series, exhibit.facet}
-        assert all(fields <= set(row) for row in exhibit.rows)
-    assert {row["case"] for row in exhibits["fragility"].rows} == {"digits, n = 200", "gaussian, n = 200"}
-    both = [
-        row["who"] for row in exhibits["test-errors"].rows if (row["case"], row["n"]) == ("digits, true labels", 200)
-    ]
-    assert both == ["memorizer", "nearest neighbor"]
-    assert figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+    exhibits = {exhibit.name: exhibit for exhibit in LESSON.figures(rows)}
+    assert list(exhibits) == ["fit-and-learn", "sizes", "moves", "depth", "rounding"]
+    assert all(exhibit.rows for exhibit in exhibits.values())
+    run = rows.where(**DIGITS | {"labels": "true", "n": 200, "n_test": 100})
+    shown = {(row["who"], row["on"]): row["error"] for row in exhibits["fit-and-learn"].rows}
+    assert shown == {
+        ("memorizer", "training examples"): 0,
+        ("memorizer", "new examples"): run.one("test_error"),
+        ("nearest neighbor", "training examples"): 0,
+        ("nearest neighbor", "new examples"): run.one("neighbor_test_error"),
+    }
+    assert {row["case"] for row in exhibits["moves"].rows} == {"digits", "Gaussian points"}
+    assert len(exhibits["moves"].rows) == 2 * 2 * len(LENGTHS)
+    assert sorted(row["layers"] for row in exhibits["depth"].rows) == [1, 2, 10]
+    assert LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+
+
+def test_claims_of_figures_exist_and_the_hero_too(rows, record):
+    exhibits = [*LESSON.figures(rows), *LESSON.pictures(record)]
+    assert {name for exhibit in exhibits for name in exhibit.claims} <= CLAIMS.keys()
+    assert LESSON.hero in {exhibit.name for exhibit in LESSON.figures(rows)}
+
+
+def test_the_broken_line_passes_through_its_training_images(record):
+    assert record == json.loads(json.dumps(LESSON.demo(EXPERIMENT.settings("smoke")[0])))
+    for n in SIZES:
+        here = Rows(record["lines"]).where(n=n)
+        line = {round(row["place"], 9): row["label"] for row in here.where(what="memorizer")}
+        images = here.where(what="training images")
+        assert len(images) == n == len(line) - 1  # one more: the kink before the first image
+        assert all(line[round(row["place"], 9)] == pytest.approx(row["label"], abs=1e-6) for row in images)
+        assert (images.min("place"), images.max("place")) == (0, 1)
+
+
+def test_the_strips_show_images_with_their_own_labels(record):
+    assert len(record["strips"]) == NEW
+    line, images = LESSON.pictures(record)
+    assert images.strips[0].label == "new image"
+    assert not any(tile.wrong for tile in images.strips[0].tiles)
+    says = images.strips[3]
+    wrong = [one["says"] != one["new"]["label"] for one in record["strips"]]
+    assert [tile.wrong for tile in says.tiles] == wrong
+    assert len(line.dots) > sum(SIZES)
+    assert LESSON.pictures({}) == []
+
+
+def test_data_that_are_not_images_have_no_strips():
+    setting = {**EXPERIMENT.settings("smoke")[0], "data": "mnist1d"}
+    assert LESSON.demo(setting)["strips"] == []

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from truerisk.lab import IncompleteError, Rows
+from truerisk.lab import IncompleteError, Rows, load
 from truerisk.lab.experiments.memory_regularizers import (
     CLAIMS,
     advantage,
@@ -17,6 +17,7 @@ from truerisk.lab.experiments.memory_regularizers import (
     kept,
     memory_at,
 )
+from truerisk.lab.lessons.memory_regularizers import LESSON
 from truerisk.lab.networks import build
 from truerisk.lab.verdict import judge
 
@@ -114,3 +115,37 @@ def test_the_chosen_dropout_is_in_every_grid_and_unregularized_networks_are_trai
         chosen = [run["noise"] for run in runs if (run["regularizer"], run["strength"]) == ("dropout", 0.85)]
         plain = [run["noise"] for run in runs if run["strength"] == 0]
         assert chosen == plain == ["real", "randY"]
+
+
+def test_paths_start_without_a_regularizer_and_go_through_means():
+    rows = _rows(GOOD)
+    other = Rows({**row, "train_accuracy": row["train_accuracy"] + 0.01 * (row["seed"] - 22)} for row in rows)
+    figure = next(figure for figure in LESSON.figures(other) if figure.name == "regularizers")
+    path = [(row["memory"], row["error"]) for row in figure.rows if row["regularizer"] == "input noise"]
+    assert path == [pytest.approx((1.0, 0.04)), pytest.approx((0.1, 0.1))]
+    assert {row["regularizer"] for row in figure.rows} == set(GOOD)
+
+
+def test_figures_read_memory_from_random_labels_and_learning_from_real_data():
+    figures = {figure.name: figure for figure in LESSON.figures(_rows(GOOD))}
+    found = {(row["strength"], row["on"]): row["accuracy"] for row in figures["dropout"].rows}
+    memory, learning = "memory of random labels", "test accuracy on true labels"
+    assert found == {(0.0, memory): 1.0, (0.0, learning): 0.96, (0.85, memory): 0.3, (0.85, learning): 0.96}
+    more = {row["rival"]: row["more"] for row in figures["advantage"].rows if row["own"] == "dropout"}
+    assert more == pytest.approx({"input noise": 0.06 * 0.5 / 0.9})
+
+
+def test_no_advantage_is_drawn_where_the_memory_is_never_halved():
+    figures = {figure.name: figure for figure in LESSON.figures(_rows({**GOOD, "dropout": (0.6, 0.96)}))}
+    assert {row["own"] for row in figures["advantage"].rows} == {"dropout and adversarial"}
+
+
+def test_pictures_show_stronger_and_stronger_disturbance():
+    record = LESSON.demo(load("memory-regularizers").settings("smoke")[0])
+    for strip in record["strips"]:
+        plain = torch.tensor(strip["tiles"][0]["pixels"], dtype=torch.float64)
+        degrees = [tile["degree"] for tile in strip["tiles"]]
+        assert degrees == sorted(degrees)
+        assert degrees[0] == 0
+        changes = [float((torch.tensor(tile["pixels"]) - plain).abs().mean()) for tile in strip["tiles"]]
+        assert changes[0] == 0 < changes[1] < changes[-1]

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from truerisk.lab import Rows
 from truerisk.lab.experiments import minimum_norm as lab
 from truerisk.lab.experiments.minimum_norm import EXPERIMENT
+from truerisk.lab.lessons.minimum_norm import LESSON, STARTS
 from truerisk.lab.verdict import judge
 
 CLAIMS = {claim.name: claim for claim in EXPERIMENT.claims}
@@ -77,7 +79,7 @@ def test_theorems_can_be_refuted():
     assert word("same-curvature", [*right, descent(1.0, 0.97, 0.97, sharpness=2.1)]) == "not reproduced"
 
 
-def test_smoke_verdicts_and_figures(rows):
+def test_smoke_verdicts(rows):
     verdicts = {verdict.claim.name: verdict for verdict in EXPERIMENT.judge(rows, "smoke")}
     assert {verdict.reason for verdict in verdicts.values()} == {"smoke"}
     assert {name for name, verdict in verdicts.items() if verdict.cells} == {
@@ -85,17 +87,7 @@ def test_smoke_verdicts_and_figures(rows):
         "fewer-errors",
         "linear-gram",
     }
-    norms, path, ranks = EXPERIMENT.figures(rows)
-    assert len(norms.rows) == 3
-    assert {mark["start"] for mark in path.rows} == set(lab.STARTS.values())
-    assert ranks.rows[0][0] == "digits, 300 examples"
-    assert all(len(cells) == len(ranks.columns) for cells in ranks.rows)
     json.dumps(rows.present, allow_nan=False)
-
-
-def test_scales_without_sgd_have_no_figure_of_it(rows):
-    solves = Rows([row for row in rows if row["kind"] == "kernel"])
-    assert [exhibit.name for exhibit in EXPERIMENT.figures(solves)] == ["norms"]
 
 
 @pytest.mark.parametrize("scale", EXPERIMENT.grids)
@@ -115,3 +107,68 @@ def test_a_linear_model_on_raw_inputs_has_at_most_the_rank_of_its_inputs(rows):
     [row] = rows.where(kind="rank")
     assert row["rank"] <= row["inputs"] == 64 < row["n"]
     assert row["true_missed"] < row["random_missed"]
+
+
+# ---- the lesson ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def record():
+    return json.loads(json.dumps(LESSON.demo(EXPERIMENT.settings("smoke")[0]), allow_nan=False))
+
+
+def test_figures(rows):
+    hero, path, linear, ends = LESSON.figures(rows)
+    assert LESSON.hero == hero.name
+    kernels = rows.where(kind="kernel")
+    shown = {mark["name"]: (mark["norm"], mark["test_error"]) for mark in hero.rows}
+    assert shown.keys() == {"Gaussian", "convolutional features"}
+    gaussian = kernels.where(kernel="gaussian")
+    assert shown["Gaussian"] == (gaussian.one("norm"), gaussian.one("test_error"))
+    assert {mark["start"] for mark in path.rows} == set(STARTS.values())
+    assert min(mark["step"] for mark in path.rows) > 0
+    [row] = rows.where(kind="rank")
+    assert {mark["labels"]: mark["missed"] for mark in linear.rows} == {
+        "true labels": row["true_missed"],
+        "random labels": row["random_missed"],
+    }
+    assert [cells[0] for cells in ends.rows] == list(STARTS.values())
+    assert f"{rows.where(kind='sgd').values('n')[0]} labels" in ends.caption
+
+
+def test_curves_over_noise_need_noise():
+    noisy = [{**row, "n": 1000, "noise": noise} for noise in (0.0, 0.5) for row in pair(2, 0)]
+    names = [exhibit.name for exhibit in LESSON.figures(Rows(noisy))]
+    assert names == ["norms", "norms-and-noise"]
+    assert [exhibit.name for exhibit in LESSON.figures(Rows(noisy[:2]))] == ["norms"]
+    assert [exhibit.name for exhibit in LESSON.figures(Rows([]))] == ["norms"]
+
+
+def test_claims_of_figures_exist(rows, record):
+    exhibits = [*LESSON.figures(rows), *LESSON.pictures(record)]
+    assert {name for exhibit in exhibits for name in getattr(exhibit, "claims", ())} <= CLAIMS.keys()
+
+
+def test_all_paths_end_on_the_line_of_solutions_and_one_in_its_smallest(record):
+    assert record == json.loads(json.dumps(LESSON.demo(EXPERIMENT.settings("smoke")[0])))
+    plane, images = LESSON.pictures(record)
+    ends = {one["name"]: one["path"][-1] for one in record["plane"]}
+    assert all(0.28 * x + 0.96 * y == pytest.approx(1, abs=1e-5) for x, y in ends.values())
+    assert ends["zero"] == pytest.approx(record["smallest"])
+    norms = {name: x**2 + y**2 for name, (x, y) in ends.items()}
+    assert min(norms, key=norms.get) == "zero"
+    assert len(plane.dots) == 1
+    assert [strip.label.split(" (")[0] for strip in images.strips] == [
+        "smallest norm",
+        "SGD from zero",
+        "SGD from a random start",
+    ]
+    assert LESSON.pictures({}) == []
+
+
+def test_three_models_with_the_same_training_outputs(record):
+    smallest, zero, random = record["models"]
+    assert all(model["residual"] < 1e-4 for model in record["models"])
+    assert zero["norm"] == pytest.approx(smallest["norm"], rel=1e-4)
+    assert np.abs(np.subtract(zero["images"], smallest["images"])).max() <= 1  # of 255: rounding
+    assert random["norm"] > 1.3 * smallest["norm"]

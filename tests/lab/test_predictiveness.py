@@ -10,17 +10,17 @@ import pytest
 from truerisk.lab.experiments.predictiveness import (
     EXPERIMENT,
     HYPER,
-    SHOWN,
     predictions,
     taus,
     worst_errors,
     wrong_share,
     zoo,
 )
-from truerisk.lab.figure import Table
+from truerisk.lab.lessons.predictiveness import HYPERPARAMETERS, LESSON, SHOWN
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.verdict import judge
 from truerisk.measures import MEASURES
+from truerisk.measures.prediction import power
 
 CLAIMS = {claim.name: claim for claim in EXPERIMENT.claims}
 FLAT = ("pacbayes-magnitude-flatness", "sharpness-magnitude")
@@ -215,24 +215,101 @@ def test_a_zoo_without_power_leaves_every_claim_without_verdict():
     assert "moves the gap by 3 times its noise" in verdicts[0].sentence
 
 
-# ---- a smoke run and figures ----------------------------------------------------------------------------------------
+# ---- the lesson -----------------------------------------------------------------------------------------------------
+
+
+def exhibits(rows):
+    return {exhibit.name: exhibit for exhibit in LESSON.figures(rows)}
 
 
 def test_smoke_verdicts_and_figures(smoke_rows):
     rows = smoke_rows(EXPERIMENT.name)
     assert {verdict.reason for verdict in EXPERIMENT.judge(rows, "smoke")} == {"smoke"}
-    exhibits = EXPERIMENT.figures(rows)
-    assert [exhibit.name for exhibit in exhibits] == ["ranking", "granulated", "robust", "gaps"]
-    assert {row["measure"] for row in exhibits[-1].rows} == set(SHOWN)
+    found = exhibits(rows)
+    assert list(found) == ["taus", "gaps", "one-at-a-time", "power", "ranking"]
+    assert {row["measure"] for row in found["gaps"].rows} == set(SHOWN.values())
+    assert all(exhibit.rows for exhibit in found.values())
 
 
-def test_figures_of_a_zoo():
-    table, bars, robust, gaps = EXPERIMENT.figures(made(seeds=range(2), parameters=gap, **{"path-norm": minus}))
-    assert isinstance(table, Table)
-    assert [line[0] for line in table.rows] == ["parameters", "path-norm"]
-    assert all(len(line) == len(table.columns) for line in table.rows)
-    assert [bar["tau"] for bar in bars.rows] == [1.0, -1.0]
-    assert [(dot["mean"], dot["worst"]) for dot in robust.rows] == [(0.0, 0.0), (1.0, 1.0)]
-    rising = [dot["gap"] for dot in gaps.rows if dot["measure"] == "parameters"]
-    assert rising == sorted(rising)
-    assert EXPERIMENT.figures(Rows([], missing=EXPERIMENT.settings("smoke"))) == []
+def test_rank_correlations_of_each_zoo_best_first():
+    rows = made(seeds=range(2), parameters=minus, **{"gradient-noise": depth, "spectral-mean": gap})
+    found = [(row["measure"], row["seed"], round(row["tau"], 6)) for row in exhibits(rows)["taus"].rows]
+    half = round(64 / 120, 6)  # of 120 pairs of a zoo, 64 differ in depth
+    assert found == [
+        *[("mean spectral norm", seed, 1.0) for seed in (0, 1)],
+        *[("variance of gradients", seed, half) for seed in (0, 1)],
+        *[("number of parameters", seed, -1.0) for seed in (0, 1)],
+    ]
+
+
+def test_each_network_at_its_rank_in_its_zoo():
+    dots = exhibits(made(seeds=range(2), parameters=gap))["gaps"].rows
+    assert len(dots) == 32
+    for place in range(1, 17):
+        assert len([dot for dot in dots if dot["place"] == place]) == 2  # one of each zoo
+    deep = [dot["place"] for dot in dots if dot["layers"] == "2 hidden layers"]
+    assert min(deep) == 9  # the gap grows most with depth
+
+
+def test_one_hyperparameter_at_a_time():
+    found = exhibits(made(seeds=range(2), parameters=depth))["one-at-a-time"].rows
+    taus = {row["hyperparameter"]: row["tau"] for row in found}
+    assert taus == {"width": 0.0, "depth": 1.0, "batch size": 0.0, "learning rate": 0.0}
+
+
+def test_the_power_of_a_zoo_by_hand():
+    rows = made(seeds=range(2), parameters=gap)
+    found = {(row["hyperparameter"], row["seed"]): row["move"] for row in exhibits(rows)["power"].rows}
+    known = power(predictions(rows.where(seed=0)))
+    assert found["depth", 0] == pytest.approx(known.moves["depth"] / known.noise)
+    # The move of depth is 0.2. The interaction of 0.002 is all noise: 16 squares over 5 degrees of freedom.
+    assert found["depth", 1] == pytest.approx(0.2 / (0.002 * math.sqrt(16 / 5)))
+
+
+def test_the_table_drops_columns_that_say_nothing():
+    whole = exhibits(made(seeds=range(2), parameters=gap, **{"path-norm": minus}))["ranking"]
+    assert [line[:2] for line in whole.rows] == [
+        ["Number of trainable parameters", "parameters"],
+        ["Squared l2 path norm", "path-norm"],
+    ]
+    assert all(len(line) == len(whole.columns) for line in whole.rows)
+    assert "worst" in whole.columns
+    alone = exhibits(made(parameters=gap))["ranking"]  # one zoo: too few pairs in each environment
+    assert not {"sign error", "worst", "where"} & set(alone.columns)
+    assert all(len(line) == len(alone.columns) for line in alone.rows)
+
+
+def test_gaps_leave_figures_without_rows():
+    assert LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke"))) == []
+    assert LESSON.pictures({}) == []
+
+
+def test_claims_of_figures_exist():
+    named = {name for e in exhibits(made(parameters=gap)).values() for name in getattr(e, "claims", ())}
+    assert named == set(CLAIMS)
+    assert set(HYPERPARAMETERS) == set(HYPER)
+
+
+def test_the_headline_follows_the_verdict():
+    held = {**dict.fromkeys((*FLAT, "gradient-noise"), gap), **dict.fromkeys((*NORMS, "parameters"), minus)}
+    for parameters, said in ((minus, "does not mean"), (gap, "goes with")):
+        rows = made(seeds=range(5), **{**held, "parameters": parameters})
+        noisy = Rows({**run, "measures": {**run["measures"], "parameters": jitter(run)}} for run in rows)
+        verdicts = {claim.name: judge(claim, noisy, "quick") for claim in EXPERIMENT.speaking("quick")}
+        assert said in LESSON.findings[0].sentence(verdicts)
+
+
+def jitter(run):
+    """The measure with the values of two networks swapped, other ones in each zoo: seeds must differ."""
+    swap = run["seed"] % 2 and run["width"] == 32 and run["batch_size"] == 16
+    return run["measures"]["parameters"] + 0.3 * bool(swap)
+
+
+def test_signals_of_the_demo():
+    setting = EXPERIMENT.settings("smoke")[0]
+    record = LESSON.demo(setting)
+    assert LESSON.demo(setting) == record
+    assert {len(signal) for some in record["signals"].values() for signal in some} == {40}
+    assert {len(some) for some in record["signals"].values()} == {3}
+    [figure] = LESSON.pictures(record)
+    assert len(figure.rows) == 3 * 3 * 40

@@ -1,5 +1,6 @@
 """The experiment `rademacher`: its effects by hand, verdicts on both sides of each threshold, and a smoke run."""
 
+import json
 import math
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 from truerisk.bounds.rademacher import confidence
 from truerisk.lab import unsettled
-from truerisk.lab.experiments.rademacher import EXPERIMENT, bound, falling_power, figures, fitted, ratio
+from truerisk.lab.experiments.rademacher import EXPERIMENT, bound, falling_power, fitted, ratio
 from truerisk.lab.figure import Figure
+from truerisk.lab.lessons.rademacher import LESSON
 from truerisk.lab.rows import Rows
 from truerisk.lab.verdict import judge
 from truerisk.measures.signs import linear_upper, proven_complexity
@@ -55,7 +57,7 @@ def test_one_network_that_fails_is_enough():
     )
     verdict = judge(CLAIMS["networks-fit-signs"], Rows(good + bad), "quick")
     assert verdict.word == "not reproduced"
-    assert verdict.decisive.name == "digits, alexnet-small"
+    assert verdict.decisive.name == "digits, AlexNet (small)"
 
 
 def test_runs_for_figures_do_not_count():
@@ -132,20 +134,50 @@ def test_smoke_run(smoke_rows):
     assert {verdict.reason for verdict in verdicts} == {"smoke"}
     assert all(verdict.cells for verdict in verdicts)  # every effect was computed
     assert all(row["correlation"] <= row["upper"] for row in rows.where(part="linear"))
-    exhibits = {exhibit.name: exhibit for exhibit in figures(rows)}
-    assert list(exhibits) == ["correlation", "sizes", "bounds"]
+    exhibits = {exhibit.name: exhibit for exhibit in LESSON.figures(rows)}
+    assert list(exhibits) == ["complexity", "bound", "laws", "bounds"]
     for exhibit in exhibits.values():
         assert exhibit.rows
         if isinstance(exhibit, Figure):
-            fields = {exhibit.x.field, exhibit.y.field, *filter(None, (exhibit.series, exhibit.low, exhibit.high))}
-            assert all(fields <= set(row) for row in exhibit.rows)
-    assert figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+            assert set(exhibit.claims) <= set(CLAIMS)
+    assert all(not exhibit.rows for exhibit in LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke"))))
+
+
+def test_figures_by_hand():
+    linear = {**LINEAR, "n": 328, "seed": 20, "correlation": 0.29, "upper": 0.85, "ball": 0.034}
+    network = {**NETWORK, "data": "mnist1d", "n": 328, "seed": 20, "correlation": 1.0}
+    complexity, bounds, laws, _ = LESSON.figures(Rows([linear, network, {**NETWORK, "seed": 20, "correlation": 0.5}]))
+    found = {row["family"]: row["complexity"] for row in complexity.rows}
+    assert found == {"network (MLP 1x512)": 1.0, "affine classifiers": 0.29}  # digits have no curve
+    slack = 3 * math.sqrt(math.log(40) / (2 * 328))
+    assert {row["family"]: row["bound"] for row in bounds.rows} == pytest.approx(
+        {"network (MLP 1x512)": 1 + slack, "affine classifiers": 0.85 + slack}
+    )
+    assert sorted(row["complexity"] for row in laws.rows) == [0.034, 0.29, 0.85, 1.0]
+    assert set(laws.observed) == {row["family"] for row in laws.rows} - {"affine classifiers, upper bound"}
 
 
 def test_the_table_of_bounds():
     rows = Rows(over_seeds({**NETWORK, "model": "inception-small-no-bn"}, 0.01, correlation=0.98))
-    [row] = figures(rows)[-1].rows
+    [row] = LESSON.figures(rows)[-1].rows
     least = proven_complexity([row["correlation"] for row in rows], 500)
-    assert row[:5] == ["Inception, no batch norm", "digits", 500, 5, "0.978"]
+    assert row[:5] == ["Inception (small) without batch norm", "digits", 500, 5, "0.978"]
     assert 0 <= least - float(row[5]) < 0.001  # rounded down
     assert 0 <= least + confidence(500, 0.025) - float(row[6]) < 0.01
+
+
+def test_pictures_show_who_follows_the_signs():
+    setting = {**EXPERIMENT.settings("quick")[0], "n": 200}
+    record = LESSON.demo(setting)
+    assert json.loads(json.dumps(record, allow_nan=False)) == LESSON.demo(setting)
+    [images] = LESSON.pictures(record)
+    drawn, affine, network = images.strips
+    assert (drawn.label, network.label) == ("random signs", "MLP 1x512, 100% right")
+    assert not any(tile.wrong for tile in (*drawn.tiles, *network.tiles))
+    assert {tile.under for tile in drawn.tiles} == {"+", "\u2212"}
+    # Least squares with 65 parameters on 200 examples: correlation sqrt(2 / pi) sqrt(65 / 200), roughly
+    share = float(affine.label.removeprefix("affine classifier, ").removesuffix("% right")) / 100
+    assert share == pytest.approx((1 + math.sqrt(2 / math.pi * 65 / 200)) / 2, abs=0.1)
+    pairs = zip(drawn.tiles, affine.tiles, strict=True)
+    assert all(theirs.wrong == (theirs.under != sign.under) for sign, theirs in pairs)
+    assert LESSON.pictures({}) == []

@@ -10,6 +10,7 @@ from truerisk.lab import SCALES, Above, IncompleteError, Rows
 from truerisk.lab.experiments import random_labels as lab
 from truerisk.lab.experiments.random_labels import EXPERIMENT, PUBLISHED, own_data, task, treated
 from truerisk.lab.figure import Figure, Table
+from truerisk.lab.lessons.random_labels import LESSON
 from truerisk.lab.samples import samples
 from truerisk.lab.verdict import judge
 
@@ -147,15 +148,12 @@ def test_smoke_tries_every_effect_and_draws_every_figure(smoke_rows):
     for verdict in EXPERIMENT.judge(rows, "smoke"):
         assert verdict.reason == "smoke"
         assert verdict.cells or verdict.claim.name == "parameters"  # the effects found numbers
-    exhibits = EXPERIMENT.figures(rows)
-    assert [type(exhibit) for exhibit in exhibits] == [Figure, Figure, Figure, Table]
-    for figure in exhibits[:3]:
-        fields = {figure.x.field, figure.y.field, figure.series, figure.facet, figure.low, figure.high} - {None}
-        assert figure.rows
-        assert all(fields <= set(row) for row in figure.rows)
-    table = exhibits[3]
-    assert len(table.rows) == len(EXPERIMENT.settings("smoke"))
-    assert all(len(line) == len(table.columns) for line in table.rows)
+    exhibits = LESSON.figures(rows)
+    assert [type(exhibit) for exhibit in exhibits] == [Figure] * 5 + [Table]
+    assert all(exhibit.rows for exhibit in exhibits)
+    assert {name for figure in exhibits[:5] for name in figure.claims} <= set(CLAIMS)
+    assert len(exhibits[-1].rows) == len(EXPERIMENT.settings("smoke"))
+    assert all(len(line) == len(exhibits[-1].columns) for line in exhibits[-1].rows)
 
 
 def test_records_are_small_plain_json_and_do_not_repeat_the_setting(smoke_rows):
@@ -170,9 +168,93 @@ def test_records_are_small_plain_json_and_do_not_repeat_the_setting(smoke_rows):
 
 def test_figures_leave_out_runs_that_diverged(smoke_rows):
     rows = Rows({**row, "diverged": row["treatment"] == "random labels"} for row in smoke_rows("random-labels"))
-    *_, errors, table = EXPERIMENT.figures(rows)
-    assert {row["p"] for row in errors.rows} == {0.0, 0.25, 0.5, 0.75}
-    assert "random labels" not in {line[2] for line in table.rows}
+    shown = exhibits(rows)
+    assert {row["p"] for row in shown["test-error"].rows} == {0.0, 0.25, 0.5, 0.75}
+    assert {row["treatment"] for row in shown["errors"].rows} == {"true labels"}
+    assert "random labels" not in {line[2] for line in shown["accuracies"].rows}
+
+
+def exhibits(rows):
+    return {exhibit.name: exhibit for exhibit in LESSON.figures(rows)}
+
+
+def drawn(rows):
+    """Runs made by hand, with the learning curves that figures need."""
+    return Rows({**row, "curve_steps": [0, row["steps"]], "curve_train_error": [0.9, 0.0]} for row in rows)
+
+
+def test_errors_on_training_images_and_on_new_ones():
+    rows = exhibits(drawn(seeds()))["errors"].rows
+    assert len(rows) == 2 * 2 * len(SEEDS)  # true and random labels, training images and new ones
+    found = {(row["treatment"], row["measured on"]): row for row in rows if row["seed"] == 3}
+    assert {key: row["error"] for key, row in found.items()} == pytest.approx(
+        {
+            ("true labels", "training images"): 0.0,
+            ("true labels", "new images"): 0.026,
+            ("random labels", "training images"): 0.0,
+            ("random labels", "new images"): 0.906,
+        }
+    )
+    assert {key[1]: row["counted on"] for key, row in found.items()} == {"training images": 1000, "new images": 500}
+
+
+def test_one_network_of_each_family_has_a_panel(smoke_rows):
+    shown = exhibits(smoke_rows("random-labels"))
+    names = {name: list(dict.fromkeys(row["network"] for row in shown[name].rows)) for name in ("errors", "treatments")}
+    assert names["errors"] == ["MLP 1x512", "Inception (small)"]
+    assert names["treatments"] == ["MLP 1x512", "AlexNet (small)", "Inception (small)"]
+
+
+def test_learning_curves_stand_on_common_steps_and_stay_at_zero_once_fitted():
+    rows = exhibits(drawn(published()))["learning-curves"].rows
+    assert len(rows) == 5 * 61  # levels of corruption
+    true = {row["step"]: row["error"] for row in rows if row["p"] == 0}
+    assert max(true) == 250  # the steps that random labels took
+    assert true[0] == 0.9
+    assert [true[step] for step in true if step >= 100] == pytest.approx([0.0] * 37)
+    assert np.interp(50, list(true), list(true.values())) == pytest.approx(0.45)
+
+
+def test_a_curve_ends_where_training_ended_without_fitting():
+    slow = drawn([run("true labels", steps=400), run("random labels", 1.0, steps=100, fitted=False, train_error=0.5)])
+    rows = exhibits(slow)["learning-curves"].rows
+    assert max(row["step"] for row in rows if row["p"] == 1) == 100
+
+
+def test_time_to_fit_is_relative_to_true_labels_of_the_same_seed():
+    rows = exhibits(drawn(seeds()))["time-to-fit"].rows
+    assert "true labels" not in {row["examples"] for row in rows}
+    found = {row["seed"]: row["ratio"] for row in rows if row["examples"] == "50% corrupted labels"}
+    assert found == pytest.approx({seed: (175 + seed) / (100 + seed) for seed in SEEDS})
+
+
+def test_figures_of_nothing_are_empty():
+    assert all(not exhibit.rows for exhibit in LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke"))))
+
+
+def test_pictures_show_the_training_images_of_a_run():
+    setting = {**EXPERIMENT.settings("quick")[0], "n": 200}
+    record = LESSON.demo(setting)
+    assert record == json.loads(json.dumps(LESSON.demo(setting), allow_nan=False))
+    [images] = LESSON.pictures(record)
+    tiles = {strip.label: strip.tiles for strip in images.strips}
+    assert list(tiles) == ["true labels", "shuffled pixels", "random labels", "random pixels", "Gaussian pixels"]
+    assert [tile.under for tile in tiles["true labels"]] == list("0123456789")
+    assert not any(tile.wrong for name in tiles if name != "random labels" for tile in tiles[name])
+    train, _ = treated({**setting, "treatment": "random labels", "p": 1.0})
+    plain, _ = treated(setting)
+    first = [int(np.flatnonzero(plain.y == label)[0]) for label in range(10)]
+    assert [tile.under for tile in tiles["random labels"]] == [str(label) for label in train.y[first]]
+    assert [tile.wrong for tile in tiles["random labels"]] == (train.y[first] != plain.y[first]).tolist()
+    assert tiles["random labels"][0].pixels == tiles["true labels"][0].pixels
+    for name in ("shuffled pixels", "random pixels"):  # other places, the same grays
+        assert tiles[name][0].pixels != tiles["true labels"][0].pixels
+        assert sorted(np.ravel(tiles[name][0].pixels)) == sorted(np.ravel(tiles["true labels"][0].pixels))
+
+
+def test_vectors_have_no_pictures():
+    record = LESSON.demo({**EXPERIMENT.settings("smoke")[0], "data": "moons"})
+    assert LESSON.pictures(record) == LESSON.pictures({}) == []
 
 
 def test_a_task_is_a_function_of_its_setting():

@@ -8,7 +8,6 @@ from truerisk.lab.experiments.regularizers import (
     CLAIMS,
     EXPERIMENT,
     INCEPTION,
-    MLPS,
     NO_BN,
     build,
     difference,
@@ -17,6 +16,7 @@ from truerisk.lab.experiments.regularizers import (
     value,
 )
 from truerisk.lab.figure import Figure
+from truerisk.lab.lessons.regularizers import LESSON, ORDER
 from truerisk.lab.rows import Rows
 from truerisk.lab.verdict import judge
 from truerisk.training.augment import View
@@ -134,13 +134,13 @@ def test_each_claim_can_fail(claim, effects):
 def test_one_network_is_enough_to_refute():
     spoiled = [{**r, "train_error": 0.3} if r["model"] == "mlp-1x512" and r["dropout"] else r for r in world()]
     verdict = judge(CLAIM["dropout-does-not-prevent"], Rows(spoiled), "medium")
-    assert (verdict.word, verdict.decisive.name) == ("not reproduced", "mlp-1x512")
+    assert (verdict.word, verdict.decisive.name) == ("not reproduced", "MLP 1x512")
 
 
 def test_every_regularizer_is_a_cell_of_its_own():
     cells = judge(CLAIM["regularizers-gain-little"], world(), "medium").cells
     names = {cell.name for cell in cells if cell.where["model"] == "alexnet"}
-    assert names == {f"alexnet, {kind}" for kind in ("weight decay 0.001", "crops", "crops and weight decay 0.001")}
+    assert names == {f"AlexNet, {kind}" for kind in ("weight decay 0.001", "crops", "crops and weight decay 0.001")}
 
 
 def test_networks_are_judged_at_equal_decay_on_random_labels():
@@ -207,11 +207,69 @@ def test_smoke(rows):
     assert {verdict.claim.name for verdict in verdicts} == set(CLAIM)
     assert {verdict.reason for verdict in verdicts} == {"smoke"}
     assert all(verdict.cells for verdict in verdicts)  # every effect found its runs
-    figures = EXPERIMENT.figures(rows)
-    assert [figure.name for figure in figures] == ["gains", "random-labels"]
+    *figures, table = LESSON.figures(rows)
+    assert [figure.name for figure in figures] == ["errors", "random-labels", "strengths"]
     for figure in figures:
         assert isinstance(figure, Figure)
         assert figure.rows
-        assert {row["model"] for row in figure.rows} >= set(MLPS)
-        assert all({figure.y.field, figure.series, "low", "high"} <= set(row) for row in figure.rows)
-    assert EXPERIMENT.figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+        assert set(figure.claims) <= set(CLAIM)
+    assert len(table.rows) == 5
+    assert all(len(line) == len(table.columns) for line in table.rows)
+    assert all(not exhibit.rows for exhibit in LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke"))))
+
+
+def test_test_errors_stand_next_to_a_guess():
+    shown = {figure.name: figure for figure in LESSON.figures(world("medium"))}
+    mine = [row for row in shown["errors"].rows if row["model"] == "alexnet" and row["seed"] == 20]
+    found = {row["treatment"]: row["error"] for row in mine}
+    assert list(found) == [kind for kind in ORDER if kind in found]
+    assert found["guessing"] == 0.9
+    plain = next(r for r in world("medium").where(model="alexnet", seed=20, labels="true") if regularizer(r) == "none")
+    assert found["no regularizer"] == plain["test_error"]
+    assert found["early stopping"] == plain["test_error"] - plain["last_minus_best"]
+    assert found["crops"] == pytest.approx(plain["test_error"] - 0.03, abs=0.003)
+    assert len({row["network"] for row in shown["errors"].rows}) == 5
+
+
+def test_random_labels_that_are_fitted():
+    shown = {figure.name: figure for figure in LESSON.figures(world("quick", left_dropout=0.25))}
+    rows = {(row["model"], row["treatment"], row["seed"]): row["fitted"] for row in shown["random-labels"].rows}
+    assert rows["alexnet-small", "weight decay", 22] == pytest.approx(0.2)
+    assert rows["mlp-1x512", "dropout", 22] == 0.75
+    assert rows["inception-small", "no regularizer", 20] == 1
+    assert {row["weight_decay"] for row in shown["strengths"].rows} == {1e-3, 3e-3, 1e-2}
+    assert len(rows) == len(shown["random-labels"].rows)
+
+
+def test_pictures_show_labels_crops_and_dropout():
+    setting = EXPERIMENT.settings("quick")[0]
+    record = LESSON.demo(setting)
+    assert record == LESSON.demo(setting)
+    [images] = LESSON.pictures(record)
+    tiles = {strip.label: strip.tiles for strip in images.strips}
+    true, random = tiles["true labels"], tiles["random labels"]
+    assert [tile.wrong for tile in random] == [a.under != b.under for a, b in zip(true, random, strict=True)]
+    assert any(tile.wrong for tile in random)
+    assert not any(tile.wrong for name in tiles if name != "random labels" for tile in tiles[name])
+    assert tiles["crops, one epoch"] != tiles["crops, another"] != true
+    units, dropped = (torch.tensor([t.pixels for t in tiles[n]]) for n in ("hidden units", "hidden units with dropout"))
+    assert units.shape[1:] == (8, 8)
+    silenced = ((units > 0) & (dropped == 0)).sum() / (units > 0).sum()
+    assert 0.35 < silenced < 0.65
+    assert LESSON.pictures({}) == []
+
+
+@pytest.mark.parametrize(
+    ("scale", "effects", "headline"),
+    [
+        ("quick", {}, "Weight decay lowers the test error of every network by at most 0.6 points."),
+        ("quick", {"decay": 0.1}, "Weight decay matters: 10.0 points less test error in"),
+        ("medium", {}, "Weight decay and crops lower the test error by at most 3.9 points."),
+        ("medium", {"crop": 0.2}, "Test error falls most in Inception (small), crops and weight decay 0.001: by 20.5"),
+        ("medium", {"crop": 0.0}, "Test error falls most in"),  # crops do not beat weight decay
+    ],
+)
+def test_headlines_name_the_regularizers_that_were_tried(scale, effects, headline):
+    verdicts = {claim.name: judge(claim, world(scale, **effects), scale) for claim in EXPERIMENT.speaking(scale)}
+    finding = next(one for one in LESSON.findings if one.applies(verdicts))
+    assert finding.sentence(verdicts).startswith(headline)

@@ -16,9 +16,6 @@ from truerisk.engine import Grid, Store, fingerprint, pending
 from truerisk.engine.call import call
 from truerisk.lab.experiments.rescaling_bounds import (
     EXPERIMENT,
-    GUESSES,
-    KINDS,
-    LABELS,
     TURNED,
     crossing,
     distance,
@@ -27,7 +24,7 @@ from truerisk.lab.experiments.rescaling_bounds import (
     tuned_minus_rescaled,
     value,
 )
-from truerisk.lab.figure import Figure
+from truerisk.lab.lessons.rescaling_bounds import LESSON, RECIPES
 from truerisk.lab.rescaling.columns import COLUMNS, STEPS, bound_columns, kl_columns, lowest
 from truerisk.lab.rescaling.posteriors import build, fitted, network_of
 from truerisk.lab.rescaling.published import ARCHITECTURES, BEFORE_AFTER, NOISE, noise_name
@@ -304,7 +301,15 @@ def world(scale="paper", **effects):
     for s in EXPERIMENT.settings(scale):
         shift = 1 + 0.001 * (s["seed"] % 5)
         before, after = BEFORE_AFTER[s["row"]]
-        row = {**s, "original_kl": 1000.0, "train_error": 0.0, "test_error": 0.0, "risk": 0.0, "sigma_q": 0.1}
+        row = {
+            **s,
+            "original_kl": 1000.0,
+            "train_error": 0.0,
+            "test_error": 0.0,
+            "risk": 0.0,
+            "sigma_q": 0.1,
+            "weights": 1,
+        }
         if s["posterior"] == "trained":
             row |= {"rescaled_kl": 1000 * size["gain"] * shift, "original_mcallester": size["trained"] * shift}
             row |= {"rescaled_mcallester": size["trained"], "original_kl_form": size["half"] * shift, "sigma_q": None}
@@ -374,34 +379,94 @@ def test_one_seed_settles_nothing():
     assert EXPERIMENT.speaking("medium") == []
 
 
-# ---- a smoke run and figures ----------------------------------------------------------------------------------------
+# ---- the lesson -----------------------------------------------------------------------------------------------------
+
+
+def exhibits(rows):
+    return {exhibit.name: exhibit for exhibit in LESSON.figures(rows)}
 
 
 def test_smoke_verdicts_and_figures(rows):
     verdicts = EXPERIMENT.judge(rows, "smoke")
     assert {verdict.reason for verdict in verdicts} == {"smoke"}
     assert all(verdict.cells for verdict in verdicts)  # every effect was computed
-    exhibits = {e.name: e for e in EXPERIMENT.figures(rows)}
-    assert list(exhibits) == [*(f"bounds-{kind}" for kind in KINDS), "kl-ratios", "numbers"]
-    for exhibit in exhibits.values():
-        assert exhibit.rows
-        if isinstance(exhibit, Figure):
-            fields = {exhibit.x.field, exhibit.y.field, *filter(None, (exhibit.series, exhibit.low, exhibit.high))}
-            assert all(fields <= set(row) for row in exhibit.rows)
-        else:
-            assert all(len(line) == len(exhibit.columns) for line in exhibit.rows)
-    assert EXPERIMENT.figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+    found = exhibits(rows)
+    assert list(found) == ["before-after", "ways", "kl-ratios", "convolutional", "numbers"]
+    assert all(exhibit.rows for exhibit in found.values())
+    assert all(len(line) == len(found["numbers"].columns) for line in found["numbers"].rows)
+    assert LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+
+
+def test_claims_of_figures_exist():
+    named = {name for e in exhibits(world()).values() for name in getattr(e, "claims", ())}
+    assert named == {claim.name for claim in EXPERIMENT.claims}
+
+
+def test_bounds_before_and_after_are_those_of_the_runs():
+    whole = world("quick")
+    found = {(r["row"], r["seed"], r["state"]): r["bound"] for r in exhibits(whole)["before-after"].rows}
+    run = next(r for r in whole if (r["row"], r["posterior"], r["seed"]) == ("64-32", "widest", 21))
+    assert found["64-32", 21, "before rescaling"] == run["original_mcallester"]
+    assert found["64-32", 21, "after rescaling"] == run["rescaled_mcallester"]
+    assert len(found) == 5 * 5 * 2
+    ratios = {(r["row"], r["seed"], r["posterior"], r["way"]): r["ratio"] for r in exhibits(whole)["kl-ratios"].rows}
+    assert ratios["64-32", 21, "widest noise", "rescaled"] == run["original_kl"] / run["rescaled_kl"]
+
+
+def test_posteriors_whose_training_failed_are_said_to_have_failed():
+    failed = Rows(
+        {**r, "risk": 0.9 if (r["posterior"], r["row"]) == ("trained", "512") else r["risk"]} for r in world("quick")
+    )
+    found = exhibits(failed)
+    ways = {(r["row"], r["way"]) for r in found["ways"].rows}
+    assert ("512", "training failed") in ways
+    assert ("512", "trained posterior") not in ways
+    assert ("32", "trained posterior") in ways
+    named = {(line[0], line[1]) for line in found["numbers"].rows}
+    assert ("512", "training failed") in named
+    assert ("32", "training failed") not in named
 
 
 def test_published_points_are_shown_next_to_published_sizes():
-    exhibits = {e.name: e for e in EXPERIMENT.figures(world())}
-    for guess in GUESSES:
-        points = exhibits[f"bounds-{guess}"].rows
-        shown = {row["row"]: row["bound"] for row in points if row["column"] == "published rescaled"}
+    found = exhibits(world())["ways"]
+    for recipe in RECIPES.values():
+        shown = {r["row"]: r["bound"] for r in found.rows if (r["recipe"], r["way"]) == (recipe, "published, rescaled")}
         assert shown == {row: after for row, (_, after, _) in ARCHITECTURES.items()}
-        assert {row["column"] for row in points} == {*LABELS.values(), "published original", "published rescaled"}
-    lines = {tuple(line[:2]): line[-2:] for line in exhibits["numbers"].rows}
-    assert lines["512", "widest"] == [3.37, 1.44]
-    assert lines["512", "trained"] == ["", ""]
-    quick = {e.name: e for e in EXPERIMENT.figures(world("quick"))}
-    assert not any("published" in row["column"] for row in quick["bounds-widest"].rows)
+    assert len({row["way"] for row in found.rows}) <= 6  # more would get panels of their own
+    assert not any("published" in row["way"] for row in exhibits(world("quick"))["ways"].rows)
+
+
+def test_the_headline_follows_the_verdict():
+    for lower, said in ((0.0, "Rescaling lowers every network's bound, to at most"), (1.0, "one of them only to")):
+        verdicts = {claim.name: judge(claim, world(after=lower), "paper") for claim in EXPERIMENT.speaking("paper")}
+        assert said in LESSON.findings[0].sentence(verdicts)
+
+
+@pytest.fixture(scope="module")
+def twins():
+    return LESSON.demo(EXPERIMENT.settings("smoke")[0])
+
+
+def test_twins_compute_the_same_and_their_lowest_kl_is_the_same(twins):
+    assert LESSON.demo(EXPERIMENT.settings("smoke")[0]) == twins
+    first = twins["twins"][0]
+    for twin in twins["twins"]:
+        assert twin["moved"] < 1e-12
+        assert twin["tightened"] == pytest.approx(first["tightened"], rel=1e-6)
+        assert twin["tightened"] < twin["raw"]
+        assert twin["spread"] > 1 or twin["raw"] == first["raw"]
+    assert max(twin["raw"] for twin in twins["twins"]) > 5 * first["raw"]
+
+
+def test_pictures_of_the_twins(twins):
+    curve, figure = LESSON.pictures(twins)
+    assert all(dot["w1"] * dot["w2"] == pytest.approx(1.0) for dot in curve.dots)
+    twin = twins["twins"][-1]
+    nats = twin["raw"] + math.log(2 * math.sqrt(1500) / 0.05)
+    [bound] = [
+        row["bound"]
+        for row in figure.rows
+        if (row["spread"], row["seed"], row["kind"]) == (twin["spread"], twin["seed"], "as it is")
+    ]
+    assert bound == pytest.approx(twins["risk"] + math.sqrt(nats / 3000))
+    assert [exhibit.name for exhibit in LESSON.pictures({})] == ["curve"]

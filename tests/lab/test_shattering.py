@@ -1,11 +1,14 @@
-"""The experiment `shattering`: its checks can fail, its effect by hand, and a smoke run whose theorems hold."""
+"""The experiment `shattering`: its checks can fail, its effect by hand, a smoke run whose theorems hold, its lesson."""
 
+import json
+
+import numpy as np
 import pytest
 
 from truerisk.lab import unsettled
 from truerisk.lab.claim import Exact
-from truerisk.lab.experiments.shattering import EXPERIMENT, figures, largest_shattered, off_formula
-from truerisk.lab.figure import Figure
+from truerisk.lab.experiments.shattering import EXPERIMENT, largest_shattered, off_formula
+from truerisk.lab.lessons.shattering import FOUR, LESSON, NO_LINE, ON_A_LINE, SQUARE, THREE, _sides
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.verdict import judge
 from truerisk.measures.shattering import cover
@@ -123,16 +126,72 @@ def test_smoke_run(rows):
     assert all(verdict.cells or verdict.detail for verdict in verdicts)  # every effect and check was computed
 
 
+# ---- the lesson ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def record():
+    return json.loads(json.dumps(LESSON.demo(EXPERIMENT.settings("smoke")[0])))
+
+
 def test_figures(rows):
-    exhibits = {exhibit.name: exhibit for exhibit in figures(rows)}
-    assert list(exhibits) == ["labelings", "capacity", "vc-dimensions"]
-    for exhibit in exhibits.values():
-        assert exhibit.rows
-        if isinstance(exhibit, Figure):
-            fields = {exhibit.x.field, exhibit.y.field, exhibit.series}
-            assert all(fields <= set(row) for row in exhibit.rows)
+    exhibits = {exhibit.name: exhibit for exhibit in LESSON.figures(rows)}
+    assert list(exhibits) == ["labelings", "networks", "capacity", "vc-dimensions"]
+    shares = {(row["family"], row["m"]): row["share"] for row in exhibits["labelings"].rows}
+    assert [shares["half-planes", m] for m in (3, 4)] == [1, 14 / 16]
+    assert [shares["intervals", m] for m in (2, 3)] == [1, 7 / 8]
+    assert shares["sine waves", 5] == 1
+    curve = {row["ratio"]: row["share"] for row in exhibits["capacity"].rows if row["d"] == 10}
+    assert curve[2.0] == 0.5
+    assert len(exhibits["capacity"].dots) == len(rows.where(part="capacity"))
     table = {line[0]: line[1:4] for line in exhibits["vc-dimensions"].rows}
     assert table["affine classifiers in R^2"] == ["3", "3", "3"]
     assert table["sine"] == ["1", "infinite", "at least 5"]
     assert table["ReLU network of width 4, trained"][:2] == ["17", "at least 4"]
-    assert figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+    assert LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke")))  # gaps are allowed
+
+
+def test_claims_of_figures_exist_and_the_hero_too(rows, record):
+    exhibits = [*LESSON.figures(rows), *LESSON.pictures(record)]
+    assert {name for exhibit in exhibits for name in getattr(exhibit, "claims", ())} <= CLAIMS.keys()
+    assert LESSON.hero in {exhibit.name for exhibit in LESSON.figures(rows)}
+
+
+def test_the_drawn_lines_separate_their_labels(record):
+    assert record == json.loads(json.dumps(LESSON.demo({"seed": 20})))
+    for points in (THREE, FOUR):
+        found = record["lines"][str(len(points))]
+        lines = [(np.array(one["labels"]), one["line"]) for one in found if one["line"]]
+        assert len(lines) == cover(len(points), 2)
+        for labels, (w1, w2, b) in lines:
+            assert (((np.array(points) @ [w1, w2] + b) > 0) == labels).all()
+    refused = [one["labels"] for one in record["lines"]["4"] if one["line"] is None]
+    assert refused == [[False, True, True, False], [True, False, False, True]] or refused == [
+        [True, False, False, True],
+        [False, True, True, False],
+    ]
+
+
+def test_every_labeling_has_its_wave(record):
+    for one in record["waves"]:
+        assert ((np.sin(one["frequency"] * np.array(ON_A_LINE)) > 0.3) == one["labels"]).all()
+    assert len({tuple(one["labels"]) for one in record["waves"]}) == 16
+
+
+def test_pictures_show_the_labeling_without_a_line_first(record):
+    three, four, waves = LESSON.pictures(record)
+    assert len({row["labels"] for row in three.rows}) == 8
+    assert {row["class"] for row in four.rows if row["labels"] == four.rows[0]["labels"]} == {NO_LINE}
+    assert sum(row["class"] == NO_LINE for row in four.rows) == 2 * len(SQUARE)
+    assert len(waves.dots) == 16 * len(ON_A_LINE)
+    assert LESSON.pictures({}) == []
+
+
+def test_the_two_sides_of_a_line_fill_the_picture():
+    def area(shape):
+        x, y = np.array(shape).T
+        return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+
+    for line in ([1.0, 0.5, 0.2], [0.0, -2.0, 1.0], [0.3, 0.3, 0.9]):
+        assert sum(area(shape) for shape in _sides(line).values()) == pytest.approx(9, abs=1e-3)
+    assert list(_sides([0.0, 0.0, 1.0])) == ["label +"]

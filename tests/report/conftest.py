@@ -1,8 +1,8 @@
 """The JSON of two small certificates, and a result of the lab with figures of every kind."""
 
 import json
+import pathlib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +11,14 @@ from truerisk.lab.claim import OURS, Claim, Paper
 from truerisk.lab.commitment import Commitment
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import Experiment
-from truerisk.lab.figure import Axis, Figure, Rule, Table
+from truerisk.lab.figure import Axis, Figure, Images, Rule, Strip, Table, Tile
+from truerisk.lab.lesson import Finding, Formula, Lesson, Question
+from truerisk.lab.marks import Bars, Contour, Histogram, Map, Path, Points, Polygons, Regions, Slope, Surface
 from truerisk.lab.result import Failure, Result
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PERCENT, TIMES, at_least, at_most
 
-KEPT = Path(__file__).parents[1] / "certificates" / "goldens"
+KEPT = pathlib.Path(__file__).parents[1] / "certificates" / "goldens"
 SOFTWARE = {"torch": "2.13.0", "numpy": "2.4.6", "machine": "x86_64"}
 MADE = {"software": SOFTWARE, "version": "0.1.0", "made": "2026-11-17T21:14:12Z"}
 
@@ -109,43 +111,70 @@ def hold_out() -> dict[str, Any]:
 
 NETWORKS = ("mlp-1x512", "mlp-3x512", "alexnet", "inception", "linear")
 LABELS = ("true labels", "half of them random", "random labels")
-ERROR = Axis("error", "training error", percent=True, zero=True)
+ERROR = Axis("error", "training error", PERCENT, zero=True, counted_on=50)
 
 
-def curves(epochs: int) -> list[dict[str, Any]]:
-    """Errors that fall with the epochs, faster for true labels."""
-    rows = [(n, label, e) for n in range(5) for label in range(3) for e in range(1, epochs + 1)]
-    fall = {row: 0.9 / (1 + row[2] / (1 + row[1] + row[0])) for row in rows}
-    return [
-        {"network": NETWORKS[n], "labels": LABELS[k], "epoch": e, "error": v, "low": v - 0.02, "high": v + 0.02}
-        for (n, k, e), v in fall.items()
+def curves(epochs: int, seeds: int = 5) -> list[dict[str, Any]]:
+    """Errors that fall with the epochs, faster for true labels; one row per run, as experiments have them."""
+    rows = [
+        (n, label, e, s) for n in range(5) for label in range(3) for e in range(1, epochs + 1) for s in range(seeds)
     ]
+    return [
+        {"network": NETWORKS[n], "labels": LABELS[k], "epoch": e, "seed": s,
+         "error": 0.9 / (1 + e / (1 + k + n)) + 0.01 * (s - (seeds - 1) / 2)}
+        for n, k, e, s in rows
+    ]  # fmt: skip
 
 
-def lab_figures() -> list[Figure | Table]:
+def plane() -> list[dict[str, Any]]:
+    """A valley on a grid, and the side on which each point lies."""
+    places = [(a / 4, b / 4) for a in range(-8, 9) for b in range(-8, 9)]
+    return [{"a": a, "b": b, "loss": a * a + 2 * b * b + 0.1, "side": "left" if a < b else "right"} for a, b in places]
+
+
+def lab_figures() -> list[Figure | Table | Images]:
     """Every mark, axis and ornament at least once."""
     epochs, networks = Axis("epoch", "epochs"), Axis("network", "network", ordinal=True)
     few, many = curves(6), [row for row in curves(50) if row["network"] == "alexnet"]
     last = [row for row in few if row["epoch"] == 6 and row["network"] != "linear"]
+    one = [row for row in few if row["network"] == "alexnet"]
+    ends = [row for row in curves(6, 3) if row["epoch"] in (1, 6) and row["network"] == "inception"]
     sizes = (0, 100, 1000, 5000)
-    norms = [{"n": n, "norm": n**1.5 * (k + 1), "kernel": f"kernel {k}"} for n in sizes for k in range(12)]
+    norms = [{"n": n, "norm": n**1.5 * (k + 1), "kernel": f"kernel {k}"} for n in sizes for k in range(6)]
     cells = [{"width": w, "noise": p, "ratio": w * p} for p in (0.0, 0.5, 1.0) for w in (256, 16)]
     log_n, log_norm = Axis("n", "examples", log=True), Axis("norm", "norm of the solution", log=True)
-    units, noise = Axis("width", "hidden units"), Axis("noise", "label noise")
-    look: dict[str, Any] = {"series": "labels", "series_title": "labels", "low": "low", "high": "high"}
+    units, noise = Axis("width", "hidden units", log=True), Axis("noise", "label noise")
+    look: dict[str, Any] = {"series": "labels", "series_title": "labels"}
     chance = [Rule(0.9, "chance: 90 %"), Rule(0.89, "published: 89 %")]
     counts = [["mlp", 1209866, True, "51.2 %"], ["a" * 60, 1387786, None, "14 %"]]
+    a, b, loss = Axis("a", "first weight"), Axis("b", "second weight"), ("loss", "training loss")
+    dots = [{"a": -1.0, "b": 1.0, "side": "left"}, {"a": 1.0, "b": -1.0, "side": "right"}]
+    corners = [
+        {"x": x + i, "y": y, "piece": i, "slope": float(i)} for i in range(3) for x, y in ((0, 0), (1, 0), (0, 1))
+    ]
+    walk = [{"a": 2 - t / 10, "b": (2 - t / 10) ** 2 / 2 - 1} for t in range(30)]
+    tiles = [Tile([[0, 255], [128, 64]], "7"), Tile([[[255, 0, 0], [0, 255, 0]]] * 2, "3", wrong=True)]
     return [
-        Figure("curves", "Curves", "One network.", many, epochs, ERROR, **look, rules=chance),
+        Figure("curves", "Curves", "One network.", many, epochs, ERROR, **look, rules=chance, claims=["fit"]),
         Figure("panels", "Panels", "All networks.", few, epochs, ERROR, **look, facet="network", rules=chance),
         Figure("norms", "Norms", "Logarithms.", norms, log_n, log_norm, series="kernel", rules=[Rule(10, "ten")]),
-        Figure("dots", "Dots", "Beside one another.", last, networks, ERROR, "points", **look),
-        Figure("bars", "Bars", "From zero.", last, networks, ERROR, "bar", **look, rules=chance[:1]),
-        Figure("heights", "Log bars", "No series.", norms[12:24], Axis("kernel", "kernel"), log_norm, "bar"),
-        Figure("heat", "Heat map", "Numbers in squares.", cells, units, noise, "heat", series="ratio"),
+        Figure("dots", "Dots", "Side by side.", last, networks, ERROR, Points(), **look),
+        Figure("bars", "Bars", "From zero.", last, networks, ERROR, Bars(), **look, rules=chance[:1]),
+        Figure("heights", "Log bars", "No series.", norms[6:12], Axis("kernel", "kernel"), log_norm, Bars()),
+        Figure("before", "Before and after", "Three seeds.", ends, Axis("epoch", "epoch"), ERROR, Slope(), **look),
+        Figure("moving", "Slider", "Networks.", one, epochs, ERROR, slider=Axis("labels", "labels"), claims=["time"]),
+        Figure("shares", "Shares", "Counts.", many, Axis("error", "error", PERCENT), Axis("", "share", PERCENT),
+               Histogram(10), **look),
+        Figure("walk", "Walk", "Downhill.", walk, a, b, Path(arrow=True)),
+        Figure("map", "Map", "Numbers in cells.", cells, units, noise, Map("ratio", "ratio")),
+        Figure("sides", "Sides", "Two classes.", plane(), a, b, Regions("side"), dots=dots),
+        Figure("valley", "Valley", "Lines.", plane(), a, b, Contour(*loss), dots=walk),
+        Figure("hill", "Hill", "Turned.", plane(), a, b, Surface(*loss)),
+        Figure("pieces", "Pieces", "Triangles.", corners, Axis("x", "x"), Axis("y", "y"), Polygons("piece", "slope")),
         Figure("empty", "Empty", "All of it is missing.", [{"a": 1, "b": None}], Axis("a", "a"), Axis("b", "b")),
+        Images("digits", "Digits", "With labels.", [Strip("random labels", tiles)], claims=["fit"]),
         Table("sizes", "Sizes", "Exact counts.", ["network", "parameters", "fits", "error"], counts),
-    ]
+    ]  # fmt: skip
 
 
 def lab_grid() -> list[dict[str, Any]]:
@@ -181,7 +210,12 @@ LAB = Experiment(
               "2 times", 2.0, where={"network": NETWORKS[:4]}, note="Was 3.", pilot="one run of seed 7"),
         Claim("test", "Errors are at chance.", error, at_least(85, PERCENT), OURS, "90%", counted_on=500),
     ),
-    figures=lambda rows: lab_figures(),
+    lesson=Lesson(
+        figures=lambda rows: lab_figures(),
+        findings=(Finding(("fit",), "Networks fit all but {0.mean} of noise.", "Noise is not fitted.", "Unknown."),),
+        questions=(Question("Does it happen on other data?", "truerisk lab run random-labels --data mnist"),),
+        formulas=(Formula(r"\frac{1}{n} \sum_{i=1}^n \ell_i", "The mean loss."),),
+    ),
 )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ SMALLEST = (
     "  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;"
     "  return [...svg.querySelectorAll('text')].map(t => scale * parseFloat(getComputedStyle(t).fontSize)); }))"
 )
+MARKS = ("curves", "panels", "norms", "dots", "bars", "heights", "before", "moving", "shares", "walk", "map", "sides",
+         "valley", "hill", "pieces")  # fmt: skip
 COLOURS = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e)[arguments[1]])"
 
 
@@ -27,7 +29,7 @@ def page(tmp_path_factory, lab_result):
 @pytest.fixture(scope="module")
 def index(page, lab_result):
     summary = {**lab_result.summary(), "page": page.name}
-    other = {**summary, "title": "a" * 200, "about": "<script>document.title = 'taken'</script>"}
+    other = {**summary, "title": "a" * 200, "finding": "<script>document.title = 'taken'</script>"}
     return write_index([summary, other], page.with_name("index.html"))
 
 
@@ -40,8 +42,8 @@ def test_page(browser, page, width):
         browser.paper(width, scheme)
         assert browser.fits()
         sizes = browser.run(SIZES)
-        assert len(sizes) == len(browser.figures()) == 7  # the static figures were replaced
-        assert all(wide > 0.9 * min(width, 1040) - 40 and high > 150 for wide, high in sizes)
+        assert len(sizes) == len(browser.figures()) == len(MARKS)  # the static figures were replaced
+        assert all(wide > 0.5 * min(width, 600) - 40 and high > 150 for wide, high in sizes)
         assert browser.run(SMALLEST) > 11
         assert browser.clashes() == []
     assert browser.requests() == []
@@ -75,23 +77,24 @@ def test_contrast(browser, page, scheme):
     browser.open(page, 1200, scheme)
     paper = browser.run("return getComputedStyle(document.body).backgroundColor")
     assert (browser.luminance(paper) > 0.5) == (scheme == "light")
-    texts = "h1, h3, .kicker, .lead, figcaption p, td, .source, .verdict, button, footer p, .soft"
+    texts = "h1, h3, .kicker, .chip, figcaption p, td, .source, .verdict, button, footer p, .soft, .wrong"
     labels = ".plot .role-axis-label text, .plot .role-axis-title text, .plot .role-legend-label text"
-    labels += ", .plot .role-title-text text, #figure-curves .role-mark.mark-text text"
+    labels += ", #figure-bars .role-mark.mark-text text"
     colours = browser.run(COLOURS, texts, "color") + browser.run(COLOURS, labels, "fill")
     assert len(colours) > 100
     # The halo of a rule's label has the colour of the paper; nothing else does.
     assert {colour for colour in colours if browser.contrast(colour, paper) < 4.5} == {paper}
     lines = set(browser.run(COLOURS, "#figure-norms .mark-line path", "stroke"))
     palette = ON_LIGHT if scheme == "light" else ON_DARK
-    assert lines == {f"rgb({int(c[1:3], 16)}, {int(c[3:5], 16)}, {int(c[5:], 16)})" for c in palette}
+    assert lines == {f"rgb({int(c[1:3], 16)}, {int(c[3:5], 16)}, {int(c[5:], 16)})" for c in palette[:6]}
     assert all(browser.contrast(colour, paper) >= 3 for colour in lines)
 
 
 def test_legends(browser, page):
     browser.open(page)
-    assert browser.figures(clickable=True) == ["curves", "panels", "norms", "dots", "bars"]
-    figures = ("curves", "panels", "dots", "bars")
+    # curves, norms, and before have names at the ends of their lines
+    assert browser.figures(clickable=True) == ["panels", "dots", "bars", "shares"]
+    figures = ("panels", "dots", "bars")
     chosen = {}
     for figure in figures:
         assert [name.text for name in browser.legend(figure)] == ["true labels", "half of them random", "random labels"]
@@ -116,7 +119,7 @@ def test_tooltip(browser, page):
     browser.run("arguments[0].scrollIntoView({block: 'center'})", bar)
     ActionChains(browser.driver).move_to_element(bar).perform()
     shown = browser.wait(lambda: browser.run("return document.querySelector('#vg-tooltip-element.visible')?.innerText"))
-    for text in ("mlp-1x512", "true labels", "training error", "12.86%", "10.86%", "14.86%", "epoch"):
+    for text in ("MLP 1x512", "true labels", "training error", "12.86%", "from", "to"):
         assert text in shown
 
 
@@ -141,7 +144,7 @@ def test_downloads(browser, page):
 
     with browser.download("norms", "csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 36  # without the 12 that a logarithmic axis can't show
+    assert len(rows) == 18  # without the 6 that a logarithmic axis cannot show
     assert rows[0] == {"kernel": "kernel 0", "n": "100", "norm": "1000"}
     assert browser.console() == []
     assert browser.requests() == []
@@ -154,8 +157,63 @@ def test_without_javascript(browser, page):
         browser.paper(700)
         browser.driver.get(page.as_uri())
         sizes = browser.run(SIZES)
-        assert len(sizes) == 7
-        assert all(wide > 500 for wide, _ in sizes)
-        assert browser.run("return [...document.querySelectorAll('button, .scripted')].every(e => !e.offsetParent)")
+        assert len(sizes) == len(MARKS)
+        assert all(wide > 300 for wide, _ in sizes)
+        hidden = "button, .scripted, .slide, .legend"
+        assert browser.run("return [...document.querySelectorAll(arguments[0])].every(e => !e.offsetParent)", hidden)
     finally:
         browser.driver.execute_cdp_cmd(off, {"value": False})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_finding_and_hero_are_on_the_first_screen(browser, page, scheme):
+    browser.open(page, 1280, scheme)
+    browser.paper(1280, scheme, 720)
+    assert browser.bottom("h1") < 160
+    assert 300 < browser.bottom(".hero .plot svg") < 720
+
+
+def test_slider(browser, page):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(page)
+    first = browser.drawn("moving")
+    assert browser.slide("moving", Keys.ARROW_RIGHT) == "half of them random"
+    browser.wait(lambda: browser.drawn("moving") != first)
+    browser.slide("moving", Keys.HOME)
+    browser.wait(lambda: browser.drawn("moving") == first)
+    assert browser.slide("hill", Keys.END) == "345\u00b0"  # a surface is turned
+    with browser.download("moving", "csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["labels"] for row in rows} == {"true labels", "half of them random", "random labels"}
+    assert browser.console() == []
+
+
+def test_play_moves_the_slider_to_its_end(browser, page):
+    browser.open(page)
+    play = "document.querySelector('#figure-moving .play')"
+    browser.run(f"{play}.click()")
+    said = "return document.querySelector('#figure-moving .slide output').textContent"
+    browser.wait(lambda: browser.run(said) == "random labels")
+    browser.wait(lambda: browser.run(f"return {play}.textContent") == "\u25b6")
+
+
+def test_legend_by_keyboard(browser, page):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(page)
+    entry = browser.legend("bars")[2]
+    before = browser.strengths("bars")
+    entry.send_keys(Keys.SPACE)
+    browser.wait(lambda: browser.strengths("bars") != before)
+    assert entry.get_attribute("aria-pressed") == "true"
+    entry.send_keys(Keys.SPACE)
+    browser.wait(lambda: browser.strengths("bars") == before)
+    assert entry.get_attribute("aria-pressed") == "false"
+
+
+def test_claims_and_figures_link_to_each_other(browser, page):
+    browser.open(page)
+    targets = browser.run("return [...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href'))")
+    assert {"#claim-fit", "#figure-curves", "#figure-moving"} <= set(targets)
+    assert all(browser.run("return !!document.querySelector(arguments[0])", target) for target in targets)

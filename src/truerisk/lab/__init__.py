@@ -4,7 +4,21 @@ from truerisk.lab.catalogue import load, names
 from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper, Source
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import SEEDS, Experiment, product, unsettled
-from truerisk.lab.figure import Axis, Figure, Rule, Table
+from truerisk.lab.figure import Axis, Figure, Images, Rule, Strip, Table, Tile
+from truerisk.lab.lesson import Finding, Formula, Lesson, Question
+from truerisk.lab.marks import (
+    Bars,
+    Contour,
+    Histogram,
+    Line,
+    Map,
+    Path,
+    Points,
+    Polygons,
+    Regions,
+    Slope,
+    Surface,
+)
 from truerisk.lab.result import Failure, Result
 from truerisk.lab.rows import DivergedError, IncompleteError, Rows
 from truerisk.lab.runner import run
@@ -38,21 +52,39 @@ __all__ = [
     "TIMES",
     "Above",
     "Axis",
+    "Bars",
     "Checked",
     "Claim",
+    "Contour",
     "DivergedError",
     "Exact",
     "Experiment",
     "Failure",
     "Figure",
+    "Finding",
+    "Formula",
+    "Histogram",
+    "Images",
     "IncompleteError",
+    "Lesson",
+    "Line",
+    "Map",
     "Paper",
+    "Path",
+    "Points",
+    "Polygons",
+    "Question",
     "Region",
+    "Regions",
     "Result",
     "Rows",
     "Rule",
+    "Slope",
     "Source",
+    "Strip",
+    "Surface",
     "Table",
+    "Tile",
     "Unit",
     "Verdict",
     "at_least",

@@ -121,7 +121,9 @@ def load(name: str) -> Experiment:
     """The experiment of this name, or the one in a Python file of your own (``my_experiment.py``)."""
     refuse_unknown(name)
     if name in ENTRIES:
-        found = getattr(import_module(f"truerisk.lab.experiments.{name.replace('-', '_')}"), VARIABLE)
+        module = name.replace("-", "_")
+        found = getattr(import_module(f"truerisk.lab.experiments.{module}"), VARIABLE)
+        found = replace(found, lesson=import_module(f"truerisk.lab.lessons.{module}").LESSON)
     else:
         found = _from_file(Path(name))
     if not isinstance(found, Experiment):
@@ -140,7 +142,7 @@ def refuse_unknown(name: str) -> None:
 
 @dataclass(frozen=True)
 class FileTask:
-    """The task of an experiment in a user's file, sent to workers as text: they need not have the file."""
+    """The task or the demo of an experiment in a user's file, sent to workers as text: they need not have the file."""
 
     name: str
     source: str
@@ -148,7 +150,9 @@ class FileTask:
     fingerprint: str
 
     def __call__(self, setting: dict[str, Any]) -> dict[str, Any]:
-        record: dict[str, Any] = _executed(self.name, self.source).task(setting)
+        experiment = _executed(self.name, self.source)
+        function = getattr(sys.modules[experiment.task.__module__], self.function)
+        record: dict[str, Any] = function(setting)
         return record
 
     def prepare(self) -> None:
@@ -164,11 +168,18 @@ def _from_file(path: Path) -> Experiment:
     experiment = _executed(path.stem, source)
     if experiment.name in ENTRIES:
         raise TrueriskError(f"{path} is named {experiment.name}, like an experiment of truerisk; choose another name.")
-    name = getattr(experiment.task, "__qualname__", "")
+    task, lesson = _sent(path, source, experiment.task, "task"), experiment.lesson
+    if lesson is not None and lesson.demo is not None:
+        lesson = replace(lesson, demo=_sent(path, source, lesson.demo, "demo"))
+    return replace(experiment, task=task, lesson=lesson, committed=path.with_suffix(".committed.json"))
+
+
+def _sent(path: Path, source: str, function: Any, what: str) -> FileTask:
+    """A function of a user's file as workers get it."""
+    name = getattr(function, "__qualname__", "")
     if not name.isidentifier():
-        raise TrueriskError(f"{path}: the task must be a function at the top of the file; define it there with def.")
-    task = FileTask(path.stem, source, name, hash_code(source, name))
-    return replace(experiment, task=task, committed=path.with_suffix(".committed.json"))
+        raise TrueriskError(f"{path}: the {what} must be a function at the top of the file; define it there with def.")
+    return FileTask(path.stem, source, name, hash_code(source, name))
 
 
 @cache

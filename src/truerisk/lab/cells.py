@@ -12,6 +12,7 @@ from truerisk.lab.claim import Claim, Number
 from truerisk.lab.effect import Above
 from truerisk.lab.interval import Interval, interval
 from truerisk.lab.rows import IncompleteError, Rows
+from truerisk.lab.spelling import spell_field
 
 SEED = "seed"
 
@@ -32,7 +33,7 @@ class Cell:
         >>> Cell({"data": "digits", "width": 64}, "dropout", {}, None).name
         'digits, width 64, dropout'
         """
-        parts = [value if isinstance(value, str) else f"{name} {value}" for name, value in self.where.items()]
+        parts = [spell_field(name, value) for name, value in self.where.items()]
         return ", ".join([*parts, *([self.rival] if self.rival else [])])
 
 

@@ -49,6 +49,7 @@ class Paper:
     title: str
     venue: str = ""
     arxiv: str = ""
+    doi: str = ""
 
     @property
     def short(self) -> str:
@@ -58,6 +59,13 @@ class Paper:
     def __str__(self) -> str:
         arxiv = f"arXiv {self.arxiv}" if self.arxiv else ""
         return f"{self.authors} ({self.year}): {'. '.join(filter(None, [self.title, self.venue, arxiv]))}."
+
+    @property
+    def url(self) -> str:
+        """Where it can be read; "" where that is not known."""
+        return (
+            f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else f"https://doi.org/{self.doi}" if self.doi else ""
+        )
 
     def at(self, place: str) -> Source:
         return Source("paper", f"{self.short}, {place}")

@@ -1,13 +1,14 @@
-"""What an experiment is: a grid of settings, a pure task, claims about effects, figures.
+"""What an experiment is: a grid of settings, a pure task, and claims about effects.
 
-Each experiment is one file that ends in ``EXPERIMENT = Experiment(...)`` and knows nothing of how its tasks are run.
+Each experiment is one file that ends in ``EXPERIMENT = Experiment(...)``. It knows nothing of how its tasks are run.
+Nor does it know its page: that is its lesson (`lab.lesson`).
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from truerisk.errors import TrueriskError
 from truerisk.lab import commitment
 from truerisk.lab.cells import refuse_fields, slices, step
 from truerisk.lab.claim import AnyClaim, Claim, Paper
-from truerisk.lab.figure import Exhibit
+from truerisk.lab.lesson import Lesson
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.scales import refuse_scale
 from truerisk.lab.verdict import Verdict, judge, line_of
@@ -49,7 +50,7 @@ class Experiment:
     grids: Mapping[str, Callable[[], list[Setting]]]
     task: Callable[[Setting], Record]
     claims: tuple[AnyClaim, ...]
-    figures: Callable[[Rows], Sequence[Exhibit]]
+    lesson: Lesson | None = None  # its page; `catalogue.load` finds that of a built-in experiment
     version: int = 1
     cost: Callable[[Setting], float] = field(default=lambda _: 1.0)
     own_data: Callable[[Setting, Data], Setting | None] | None = None

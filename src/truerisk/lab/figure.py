@@ -1,32 +1,37 @@
-"""What a figure or a table shows, in plain data; `truerisk.report` draws it."""
+"""What a figure, a table, or a strip of images shows, in plain data; `truerisk.report` draws it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.interval import interval
-from truerisk.lab.rows import Rows
-from truerisk.lab.units import PLAIN, TIMES
+from truerisk.lab.marks import Averaged, Histogram, Line, Mark
+from truerisk.lab.units import PLAIN, Unit
 
 Cell = str | int | float | bool | None
-Mark = Literal["line", "points", "bar", "heat"]
-MARKS: tuple[Mark, ...] = get_args(Mark)
+SEED = "seed"
+MADE = (Histogram,)  # marks whose y is computed from the rows
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a figure: which field of the rows, and how it is drawn."""
+    """One direction of a figure: which field of the rows, its title, its unit, and how it is drawn.
+
+    PERCENT shows fractions as percentages, POINTS differences of fractions; means of units with ``log`` (TIMES, STEPS)
+    are means of logarithms, and so are means on a logarithmic axis. ``counted_on``: the number is a share of so many
+    examples, or of as many as this field of the row says, as for a claim.
+    """
 
     field: str
     title: str
+    unit: Unit = PLAIN
     log: bool = False
-    percent: bool = False  # fractions shown as percentages
     ordinal: bool = False  # separate values in order of appearance, not a continuous scale
     zero: bool = False  # the axis starts at 0 (bars always do)
     bound: bool = False  # upper bounds: tooltips round them up
+    counted_on: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,39 +44,57 @@ class Rule:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure in long form: each row is a point (or a bar, or a square of a heat map).
+    """A figure in long form. Rows are raw, one per run: the drawer averages over ``group`` (see `lab.marks`).
 
-    `series` is the field that colours and whose legend can be clicked, `facet` the field of which each value gets
-    a small panel of its own. `low` and `high` are fields of an interval around `y`, drawn as a band or a bar.
-    A heat map colours by `series`, which is then a number. Rows whose y is None are left out. `observed` are series
-    that were measured, on an axis of bounds: their tooltips round to the nearest.
+    `series` is the field that colors and whose legend can be clicked; its values are names (at most six share a panel)
+    or ordered numbers. `facet` gives each of its values a panel. `slider` is an axis without a place: the reader moves
+    through its values, the first one is shown at the start. `dots` are further rows (of x and y, and of series, facet,
+    and slider where they have them), drawn as plain points over the mark: training examples, say. `observed` are series
+    that were measured, on an axis of bounds: their tooltips round to the nearest. `claims` are names of the claims that
+    the figure shows. Rows whose y is None are left out.
     """
 
     name: str  # of a downloaded file: letters, digits and hyphens
     title: str
-    caption: str  # plain sentences: what is seen, and what it means
-    rows: Sequence[Mapping[str, Cell]]
+    caption: str  # what is plotted, what a line means, what to look for; the drawer adds a sentence about seeds
+    rows: Iterable[Mapping[str, Any]]
     x: Axis
     y: Axis
-    mark: Mark = "line"
+    mark: Mark = field(default_factory=Line)
     series: str | None = None
     series_title: str = ""
     facet: str | None = None
-    low: str | None = None
-    high: str | None = None
+    slider: Axis | None = None
     rules: Sequence[Rule] = ()
+    claims: Sequence[str] = ()
+    dots: Iterable[Mapping[str, Any]] = ()
+    dots_title: str = ""  # what the dots are, for the legend
     observed: Sequence[str] = ()
+    group: str | None = SEED  # None: rows of several seeds are drawn as they are
 
     def __post_init__(self) -> None:
-        if self.mark not in MARKS:
-            raise TrueriskError(
-                f"the mark of figure {self.name} is {self.mark!r}, but must be one of {', '.join(MARKS)}."
-            )
-        there = {field for row in self.rows for field in row}
-        for field in (self.x.field, self.y.field, self.series, self.facet, self.low, self.high):
-            if there and field is not None and field not in there:
+        object.__setattr__(self, "rows", list(self.rows))
+        object.__setattr__(self, "dots", list(self.dots))
+        if not isinstance(self.mark, get_args(Mark)):
+            known = ", ".join(f"{kind.__name__}()" for kind in get_args(Mark))
+            raise TrueriskError(f"the mark of figure {self.name} is {self.mark!r}, but must be one of {known}.")
+        there = {name for row in self.rows for name in row}
+        for wanted in self.drawn_fields():
+            if there and wanted not in there:
                 known = ", ".join(sorted(there))
-                raise TrueriskError(f"no row of figure {self.name} has the field {field!r}; its rows have {known}.")
+                raise TrueriskError(f"no row of figure {self.name} has the field {wanted!r}; its rows have {known}.")
+
+    @property
+    def averaged(self) -> bool:
+        """Whether rows of several seeds become one mean."""
+        return self.group is not None and isinstance(self.mark, get_args(Averaged))
+
+    def drawn_fields(self) -> list[str]:
+        """The fields that rows must have."""
+        own = [getattr(self.mark, each.name) for each in fields(self.mark) if each.name in ("value", "shape")]
+        places = [self.x.field] if isinstance(self.mark, MADE) else [self.x.field, self.y.field]
+        slider = self.slider.field if self.slider else None
+        return [each for each in (*places, self.series, self.facet, slider, *own) if each is not None]
 
 
 @dataclass(frozen=True)
@@ -85,7 +108,35 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
 
-Exhibit = Figure | Table
+@dataclass(frozen=True)
+class Tile:
+    """One small image: rows of gray values from 0 to 255, or of [red, green, blue]; a few words below it."""
+
+    pixels: Sequence[Sequence[Any]]
+    under: str = ""
+    wrong: bool = False  # the words are wrong, and shown as such: a label that is not the image's own
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A row of tiles with a name."""
+
+    label: str
+    tiles: Sequence[Tile]
+
+
+@dataclass(frozen=True)
+class Images:
+    """Pictures of the data: strips of tiles, one below the other."""
+
+    name: str
+    title: str
+    caption: str
+    strips: Sequence[Strip]
+    claims: Sequence[str] = ()
+
+
+Exhibit = Figure | Table | Images
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -95,28 +146,3 @@ def percent(value: float, digits: int = 1) -> str:
     '12.3%'
     """
     return f"{100 * value:.{digits}f}%"
-
-
-def averaged(rows: Rows, value: str, *by: str, log: bool = False) -> list[dict[str, Any]]:
-    """For each combination of the fields ``by``: the mean of a field over seeds, with ``low`` and ``high``.
-
-    The ends are those of the interval that judges claims (`lab.interval`); one seed has no interval, so its ends are
-    the value itself. Runs that are missing, and values that are None, leave gaps. ``log``: means of logarithms.
-
-    >>> averaged(Rows([{"p": 0, "seed": s, "error": 0.25} for s in (1, 2)]), "error", "p")
-    [{'p': 0, 'error': 0.25, 'low': 0.25, 'high': 0.25}]
-    """
-    found = []
-    for at, some in Rows(rows).groups(*by):
-        values = [float(row[value]) for row in some if row.get(value) is not None]
-        if not values:
-            continue
-        each = interval(values, TIMES if log else PLAIN)
-        mean, low, high = (each.mean, each.low, each.high) if each else (values[0],) * 3
-        found.append({**dict(zip(by, at, strict=True)), value: mean, "low": low, "high": high})
-    return found
-
-
-def points(rows: Sequence[Mapping[str, Any]], *fields: str) -> list[dict[str, Cell]]:
-    """Only these fields of the rows: what a figure needs and no more, because a page carries it."""
-    return [{name: row.get(name) for name in fields} for row in rows]

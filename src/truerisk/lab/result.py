@@ -9,7 +9,7 @@ from typing import Any
 from truerisk.lab.claim import Exact
 from truerisk.lab.experiment import Experiment, Setting
 from truerisk.lab.rows import Rows
-from truerisk.lab.tally import tally
+from truerisk.lab.tally import headline, tally
 from truerisk.lab.verdict import Verdict
 
 STARTED = "started at"
@@ -40,6 +40,20 @@ class Result:
     software: Mapping[str, str]  # versions of what computed or read it
     started: Sequence[tuple[Setting, str]] = ()  # each finished run, and when it began (UTC, "" if not known)
     data: str = ""  # a user's own data set
+    demo: Mapping[str, Any] | None = None  # the record of the lesson's demo
+    demo_failed: str = ""  # why there is none
+
+    @property
+    def finding(self) -> str:
+        """What was found, in one sentence: the first finding of the lesson that speaks at this scale, else counts."""
+        verdicts = {verdict.claim.name: verdict for verdict in self.verdicts}
+        every = self.experiment.lesson.findings if self.experiment.lesson else ()
+        spoken = next((one for one in every if one.applies(verdicts)), None)
+        return spoken.sentence(verdicts) if spoken else headline(self.tally)
+
+    @property
+    def tally(self) -> dict[str, dict[str, int]]:
+        return tally((self.group(verdict), verdict.word) for verdict in self.verdicts)
 
     @property
     def stem(self) -> str:
@@ -78,6 +92,7 @@ class Result:
             "name": self.experiment.name,
             "title": self.experiment.title,
             "about": self.experiment.about,
+            "finding": self.finding,
             "scale": self.scale,
             "data": self.data,
             "runs": len(self.rows),
@@ -85,7 +100,7 @@ class Result:
             "computed": self.computed,
             "reused": self.reused,
             "seconds": self.seconds,
-            "tally": tally((self.group(verdict), verdict.word) for verdict in self.verdicts),
+            "tally": self.tally,
             "claims": claims,
             "failures": [{"setting": f.setting, "error": f.error} for f in self.failures],
             "software": dict(self.software),

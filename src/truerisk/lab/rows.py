@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from truerisk.engine import canonical
@@ -77,6 +77,41 @@ class Rows:
                 there = ", ".join(map(str, values[:SOME])) or "absent"
                 return self.absent or f"no run here has {name}={wanted!r}; {name} is {there}"
         return f"no run here has {', '.join(f'{name}={value!r}' for name, value in fields.items())} at once"
+
+    def converged(self) -> Rows:
+        """The rows of runs that did not diverge; for figures, so gaps are allowed."""
+        return Rows((row for row in self.present if not row.get("diverged")), self.missing, self.fields)
+
+    def having(self, **made: Callable[[Row], Any]) -> Rows:
+        """The rows with further fields, each computed from its row.
+
+        >>> Rows([{"width": 8}]).having(units=lambda row: 2 * row["width"]).present
+        [{'width': 8, 'units': 16}]
+        """
+        rows = ({**row, **{name: make(row) for name, make in made.items()}} for row in self.present)
+        return Rows(rows, self.missing, self.fields)
+
+    def longer(self, value: str, names: Mapping[str, str], into: str) -> Rows:
+        """Each row once for each of several fields: its name in ``into``, its number in ``value``.
+
+        >>> Rows([{"a": 1, "b": 2}]).longer("error", {"training": "a", "new": "b"}, into="on").column("error")
+        [1, 2]
+        """
+        rows = ({**row, into: name, value: row.get(own)} for row in self.present for name, own in names.items())
+        return Rows(rows, self.missing, self.fields)
+
+    def unrolled(self, **columns: str) -> Rows:
+        """Each row once for each entry of fields that are lists, entries of all lists side by side.
+
+        >>> Rows([{"steps": [1, 2], "errors": [0.9, 0.4]}]).unrolled(step="steps", error="errors").column("error")
+        [0.9, 0.4]
+        """
+        found = []
+        for row in self.present:
+            rest = {name: value for name, value in row.items() if name not in columns.values()}
+            entries = zip(*(row[own] for own in columns.values()), strict=True)
+            found += [{**rest, **dict(zip(columns, entry, strict=True))} for entry in entries]
+        return Rows(found, self.missing, self.fields)
 
     def groups(self, *names: str) -> Iterator[tuple[tuple[Any, ...], Rows]]:
         """The rows divided by the values of these fields of the setting, in order of first appearance."""

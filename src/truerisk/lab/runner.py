@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 from importlib.metadata import version
+from typing import Any
 
 from truerisk._version import __version__
 from truerisk.data import catalogue as data_catalogue
@@ -60,6 +61,7 @@ def _run(
         fields={name for setting in grid.settings for name in setting},
     )
     reused = sum(done.reused for done in report.done)
+    demo, trouble = _demo(experiment, grid, engine, store)
     return Result(
         experiment=experiment,
         scale=scale,
@@ -73,7 +75,19 @@ def _run(
         software=_software(),
         started=[(done.setting, before(done.at, done.seconds)) for done in report.done],
         data=label,
+        demo=demo,
+        demo_failed=trouble,
     )
+
+
+def _demo(
+    experiment: Experiment, grid: Grid, engine: Engine, store: Store
+) -> tuple[dict[str, Any] | None, str]:
+    """The record of the lesson's demo, and why there is none: a slip in it must not cost the page."""
+    if experiment.lesson is None or experiment.lesson.demo is None:
+        return None, ""
+    report = run_grid(Grid(grid.experiment, experiment.lesson.demo, grid.settings[:1], grid.version), store, engine)
+    return (report.done[0].record, "") if report.done else (None, report.failed[0].error)
 
 
 def _check_data(grid: Grid, store: Store) -> None:

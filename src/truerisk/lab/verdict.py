@@ -94,6 +94,8 @@ class Verdict:
             "published": claim.published,
             "published_at": claim.published_at,
             "unit": region.unit.name if region else None,
+            "log": region.unit.log if region else None,
+            "factor": region.unit.factor if region else None,
             "wants": [_finite(region.low), _finite(region.high)] if region else None,
             "threshold": claim.threshold,
             "pilot": claim.pilot,

@@ -7,8 +7,9 @@ from typing import Any
 
 from truerisk.engine import Store
 from truerisk.lab import Result, names
-from truerisk.lab.tally import WORDS
 from truerisk.report.lab import render_index, render_lab
+from truerisk.report.lab.exhibits import Shown, first_svg, shown
+from truerisk.report.lab.picture import number
 
 INDEX = "index.html"
 
@@ -20,9 +21,19 @@ def publish(result: Result, store: Store) -> str:
     """
     stem = result.stem
     index = "../" * stem.count("/") + INDEX
-    where = store.write(f"{stem}.html", render_lab(result, index).encode())
-    store.write(f"{stem}.json", json.dumps(result.summary(), indent=1).encode())
+    page = shown(result)
+    where = store.write(f"{stem}.html", render_lab(result, index, page).encode())
+    store.write(f"{stem}.json", json.dumps(summary_of(result, page), indent=1).encode())
     return where
+
+
+def summary_of(result: Result, page: Shown) -> dict[str, Any]:
+    """The summary of a result with what the index shows of its page: its hero, and the figure of each claim."""
+    summary = result.summary()
+    for claim in summary["claims"]:
+        figure = page.figure_of(claim["name"])
+        claim["figure"] = figure["name"] if figure else ""
+    return {**summary, "hero": first_svg(page)}
 
 
 def publish_index(store: Store) -> str:
@@ -50,23 +61,15 @@ def summaries(store: Store) -> list[dict[str, Any]]:
 
 
 def is_summary(value: Any) -> bool:
-    """Whether this is what `Result.summary` makes: other files may lie in the same folders."""
+    """Whether this is what `Result.summary` makes: other files may lie in the same folders.
+
+    Claims are checked one by one where the index reads them: a damaged one must not hide the others.
+    """
     words = ("name", "title", "about", "scale")
-    counts = ("runs", "missing")
-    parts = ("says", "source", "verdict", "sentence")
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in words)
-        and all(isinstance(value.get(name), int) for name in counts)
-        and isinstance(value.get("seconds"), int | float)
-        and is_tally(value.get("tally"))
+        and all(number(value.get(name)) is not None for name in ("runs", "missing", "seconds"))
         and isinstance(value.get("claims"), list)
-        and all(isinstance(c, dict) and all(isinstance(c.get(p), str) for p in parts) for c in value["claims"])
-    )
-
-
-def is_tally(value: Any) -> bool:
-    """Whether this is what `tally` makes."""
-    return isinstance(value, dict) and all(
-        isinstance(words, dict) and all(isinstance(words.get(word), int) for word in WORDS) for words in value.values()
+        and all(isinstance(claim, dict) for claim in value["claims"])
     )

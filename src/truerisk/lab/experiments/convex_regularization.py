@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from truerisk.data import Data
 from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, averaged
 from truerisk.lab.own_data import fit_sizes
 from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Rows
@@ -244,42 +243,6 @@ CLAIMS = (
 )
 
 
-def figures(rows: Rows) -> Sequence[Exhibit]:
-    """All exhibits; runs that are missing leave gaps."""
-    words = {False: "none", True: "chosen on validation examples"}
-    shown = Rows({**r, "name": NAMES[r["model"]], "with": words[r["regularized"]]} for r in rows if not r["diverged"])
-    pairs = shown.where(ratio=AT_N).groups("name", "seed")
-    gains = Rows({"name": name, "gain": gain(some)} for (name, _), some in pairs if len(some) == 2)
-    return [
-        Figure(
-            "errors",
-            "At which widths does a regularizer help?",
-            "Test error against the width, without a regularizer and with one; all panels train on the same examples. "
-            "A peak of the first curve that the second lacks means that this model needs its regularizer there.",
-            averaged(shown, "test_error", "name", "with", "ratio"),
-            Axis("ratio", "width / number of examples", log=True),
-            Axis("test_error", "test error", percent=True, zero=True),
-            series="with",
-            series_title="regularizer",
-            facet="name",
-            rules=[Rule(0.9, "chance")],
-        ),
-        Figure(
-            "gains",
-            "How much does the regularizer lower the test error at width n?",
-            "Test error without the regularizer minus test error with it, between runs that share examples and initial "
-            "weights; bars are 95% intervals over seeds. At 0 the regularizer changes nothing.",
-            averaged(gains, "gain", "name"),
-            Axis("name", "model", ordinal=True),
-            Axis("gain", "reduction of the test error", percent=True),
-            mark="points",
-            low="low",
-            high="high",
-            rules=[Rule(0.0, "no difference")],
-        ),
-    ]
-
-
 EXPERIMENT = Experiment(
     name="convex-regularization",
     title="Do convex models need a regularizer where networks do not?",
@@ -293,7 +256,6 @@ EXPERIMENT = Experiment(
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=cost,
     own_data=own_data,
 )

@@ -18,7 +18,6 @@ import torch
 from truerisk.lab.claim import OURS, Claim, Number
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import Experiment, Record, Setting
-from truerisk.lab.figure import Axis, Exhibit, Figure, percent
 from truerisk.lab.networks import build, halving_sgd
 from truerisk.lab.noise import NAMES, RAND_X, RAND_Y, REAL, noisy_samples, treat
 from truerisk.lab.papers import ARPIT
@@ -183,48 +182,6 @@ CLAIMS = (
 )
 
 
-def figures(rows: Rows) -> list[Exhibit]:
-    ratios, accuracies = [], []
-    for row in rows.where(seed=rows.seeds()[:1]):
-        mixed = row["level"] in MIXED
-        name = f"{percent(row['level'], 0)} random labels" if mixed else NAMES[row["noise"]]
-        for step, ratio, train, test in zip(
-            row["steps"], row["critical"], row["train_error"], row["test_error"], strict=True
-        ):
-            ratios.append({"step": step, "ratio": ratio, "noise": name})
-            if mixed:
-                accuracies += [
-                    {"step": step, "accuracy": 1 - error, "examples": kind, "noise": name}
-                    for kind, error in (("training examples", train), ("test examples", test))
-                ]
-    return [
-        Figure(
-            "critical-samples",
-            "How many points lie next to a decision boundary?",
-            "Share of test points (Gaussian ones for random inputs) with another predicted class in a small box around "
-            "them, against steps of SGD; first seed. The share is a lower bound. A higher curve on noise than on real "
-            "data means a decision function that twists between the points.",
-            ratios,
-            Axis("step", "steps of SGD"),
-            Axis("ratio", "critical samples, at least", percent=True, zero=True),
-            series="noise",
-            series_title="training data",
-        ),
-        Figure(
-            "patterns-first",
-            "Are patterns learned before noise?",
-            "Accuracy on training examples, some with random labels, and on test examples with true labels, against "
-            "steps of SGD; first seed. If test accuracy is best while training accuracy is still low, patterns that "
-            "examples share are learned before the labels of individual examples.",
-            accuracies,
-            Axis("step", "steps of SGD"),
-            Axis("accuracy", "accuracy", percent=True, zero=True),
-            series="examples",
-            facet="noise",
-        ),
-    ]
-
-
 EXPERIMENT = Experiment(
     name="critical-samples",
     title="How near to a decision boundary do the data lie?",
@@ -232,11 +189,10 @@ EXPERIMENT = Experiment(
         "A network that fits random labels must separate similar inputs, so its decision boundary runs close to many "
         "of them. Arpit et al. count the points with another predicted class within a small box, and find many more "
         "after training on noise. With partly random labels, networks learn the true pattern first and memorize the "
-        "noise later. This experiment repeats both at small scale."
+        "noise later."
     ),
     papers=(ARPIT,),
     grids={scale: partial(grid, scale) for scale in SIZES},
     task=task,
     claims=CLAIMS,
-    figures=figures,
 )

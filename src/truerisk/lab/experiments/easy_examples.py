@@ -16,13 +16,11 @@ from functools import partial
 
 import numpy as np
 import torch
-from scipy.stats import binom
 
 from truerisk.errors import TrueriskError
 from truerisk.lab.claim import OURS, Claim
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Exhibit, Figure
-from truerisk.lab.noise import NAMES, RAND_X, RAND_Y, REAL, noisy_samples
+from truerisk.lab.noise import RAND_X, RAND_Y, REAL, noisy_samples
 from truerisk.lab.papers import ARPIT
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import TIMES, at_least, at_most
@@ -158,44 +156,16 @@ CLAIMS = (
 )
 
 
-def figures(rows: Rows) -> list[Exhibit]:
-    drawn = []
-    for row in rows.where(seed=rows.seeds()[:1]):
-        panel = f"{NAMES[row['noise']]}, learning rate {row['lr']:g}"
-        chance = binom.ppf(row["places"], row["networks"], row["mean_rate"]) / row["networks"]
-        for curve, rates in (("measured", row["rates"]), ("equally hard", chance.tolist())):
-            drawn += [
-                {"place": place, "rate": rate, "curve": curve, "panel": panel}
-                for place, rate in zip(row["places"], rates, strict=True)
-            ]
-    return [
-        Figure(
-            "easy-examples",
-            "Are some examples easier than others?",
-            "Share of networks that misclassify an example after one epoch; training examples sorted by that share, "
-            "first seed. If all examples were equally hard, the measured curve would follow the binomial one. A "
-            "steeper curve means that the same examples are easy, or hard, for every network.",
-            drawn,
-            Axis("place", "training examples, easiest first", percent=True),
-            Axis("rate", "networks that misclassify it", percent=True, zero=True),
-            series="curve",
-            facet="panel",
-        )
-    ]
-
-
 EXPERIMENT = Experiment(
     name="easy-examples",
     title="Do networks learn easy examples first?",
     about=(
         "If a network learned its training set by heart, no example would be easier than another. Arpit et al. train "
         "many networks for one epoch and count how many misclassify each example. On real data the same examples are "
-        "easy for all networks; on random inputs the counts look like chance. This experiment repeats the comparison "
-        "at small scale."
+        "easy for all networks; on random inputs the counts look like chance."
     ),
     papers=(ARPIT,),
     grids={scale: partial(grid, scale) for scale in SIZES},
     task=task,
     claims=CLAIMS,
-    figures=figures,
 )

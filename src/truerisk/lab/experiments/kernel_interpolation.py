@@ -17,8 +17,8 @@ from typing import Any
 
 from truerisk.lab.claim import OURS, AnyClaim, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, Table, averaged, percent
-from truerisk.lab.kernel_solve import COATES, DATA, KERNELS, operations, panel, solve
+from truerisk.lab.figure import percent
+from truerisk.lab.kernel_solve import COATES, DATA, KERNELS, operations, solve
 from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PERCENT, POINTS, TIMES, at_least, at_most, between
@@ -220,60 +220,16 @@ CLAIMS: tuple[AnyClaim, ...] = (
 )
 
 
-def figures(rows: Rows) -> Sequence[Exhibit]:
-    fields = ("data", "n", "kernel", "ridge", "noise")
-    marks = [row | named(row) for row in averaged(rows, "test_error", *fields)]
-    errors = Figure(
-        "errors",
-        "Test error of kernel interpolation, by label noise",
-        "Test error against the share of training labels that random classes replace; test labels are true, and bands "
-        "are 95% intervals over seeds. Without a ridge, every function fits all its training labels. If interpolation "
-        "ruled out generalization, these curves would start near chance.",
-        marks,
-        Axis("noise", "training labels replaced", percent=True),
-        Axis("test_error", "test error", percent=True, zero=True),
-        series="solve",
-        series_title="kernel",
-        facet="panel",
-        low="low",
-        high="high",
-        rules=[Rule(0.9, "chance")],
-    )
-    columns = ("data", "kernel", "noise", "test error", "bandwidth", "ridge", "smallest pivot", "added to diagonal")
-    chosen = ("bandwidth", "ridge_value", "smallest_pivot", "jitter")
-    cells = [
-        (
-            *named(row).values(),
-            percent(row["noise"], 0),
-            percent(row["test_error"], 2),
-            *("none" if row[name] is None else f"{row[name]:.3g}" for name in chosen),
-        )
-        for row in rows.where(seed=20)
-    ]
-    caption = (
-        "Bandwidths and ridges chosen on held-out training examples, for one seed. A small pivot of the Cholesky "
-        "factorization means an ill-conditioned system, to whose diagonal a little may be added."
-    )
-    return [errors, Table("details", "Bandwidths, ridges, and conditioning", caption, columns, cells)]
-
-
-def named(row: Setting) -> dict[str, str]:
-    kernel = KERNELS[row["kernel"]] + (", ridge" if row["ridge"] == "validated" else "")
-    return {"panel": panel(row), "solve": kernel}
-
-
 EXPERIMENT = Experiment(
     name="kernel-interpolation",
     title="Kernel interpolation",
     about="A kernel method that fits every training label exactly is the simplest model that memorizes: one linear "
-    "system with the Gram matrix gives its coefficients, without any training. Its test error can be low all the same, "
-    "so interpolation is not a peculiarity of deep networks. This experiment solves the system for Gaussian and "
-    "Laplacian kernels and for random convolutional features, with and without a ridge, with true and with noisy "
-    "labels. Bandwidths and ridges are chosen on held-out training examples, never on test examples.",
+    "system gives its coefficients, without any training. Its test error can be low all the same, so interpolation is "
+    "not a peculiarity of deep networks. This experiment solves the system for three kernels, with and without a "
+    "ridge, with true and with noisy labels; held-out training examples choose bandwidths and ridges.",
     papers=(ZHANG, BELKIN, COATES),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=operations,
 )

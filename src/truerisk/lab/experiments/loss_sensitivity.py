@@ -18,8 +18,7 @@ import torch
 
 from truerisk.lab.claim import Claim
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, averaged
-from truerisk.lab.noise import NAMES, RAND_X, RAND_Y, REAL, noisy_samples
+from truerisk.lab.noise import RAND_X, RAND_Y, REAL, noisy_samples
 from truerisk.lab.papers import ARPIT
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PLAIN, TIMES, at_least
@@ -132,53 +131,6 @@ CLAIMS = (
 )
 
 
-def figures(rows: Rows) -> list[Exhibit]:
-    by_example = [
-        {"step": step, "gini": value, "seed": row["seed"], "noise": NAMES[row["noise"]], "labels": row["labels"]}
-        for row in rows.where(by=EXAMPLES)
-        for step, value in zip(row["steps"], row["gini"], strict=True)
-    ]
-    squares: list[dict[str, Cell]] = []
-    for row in rows.where(by=CLASSES, seed=rows.seeds()[:1]):
-        matrix = np.array(row["class_sensitivity"])
-        squares += [
-            {"of": i, "to": j, "share": float(matrix[i, j] / matrix.max()), "noise": NAMES[row["noise"]]}
-            for i in range(len(matrix))
-            for j in range(len(matrix))
-        ]
-    return [
-        Figure(
-            "gini",
-            "Do few examples matter, or all of them?",
-            "Gini coefficient of the loss sensitivity over training examples, against steps of SGD; mean and 95% "
-            "interval over seeds. It is 0 if all examples matter alike and near 1 if very few do. A higher curve for "
-            "real data than for random inputs means that real examples share patterns.",
-            averaged(Rows(by_example), "gini", "labels", "noise", "step"),
-            Axis("step", "steps of SGD"),
-            Axis("gini", "Gini coefficient", zero=True),
-            series="noise",
-            series_title="training data",
-            facet="labels",
-            low="low",
-            high="high",
-        ),
-        Figure(
-            "class-sensitivity",
-            "Which classes does the loss on a class depend on?",
-            "Sensitivity of the loss on a class (row) to training inputs of a class (column), relative to the largest "
-            "entry of its panel; first seed. If only the diagonal is bright, classes are learned separately. Bright "
-            "squares off the diagonal mean that classes share features.",
-            squares,
-            Axis("to", "class of the training example", ordinal=True),
-            Axis("of", "class of the loss", ordinal=True),
-            mark="heat",
-            series="share",
-            series_title="relative sensitivity",
-            facet="noise",
-        ),
-    ]
-
-
 EXPERIMENT = Experiment(
     name="loss-sensitivity",
     title="Do few examples matter, or all of them?",
@@ -186,12 +138,11 @@ EXPERIMENT = Experiment(
         "A network that learns patterns should depend on a few telling examples; one that memorizes needs every "
         "example. Arpit et al. differentiate the training loss through all earlier steps of SGD, with respect to the "
         "training inputs. On real data few examples carry most of that sensitivity, on random inputs nearly all of "
-        "them matter. This experiment repeats the comparison at small scale."
+        "them matter."
     ),
     papers=(ARPIT,),
     grids={scale: partial(grid, scale) for scale in SIZES},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=lambda setting: 4.0 if setting["by"] == CLASSES else 1.5,  # seconds at quick scale
 )

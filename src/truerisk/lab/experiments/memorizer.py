@@ -7,7 +7,7 @@ Seeds determine the sample, its labels, the candidate directions, and the moves 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from truerisk.data import Data, random_labels
 from truerisk.lab.claim import OURS, Checked, Claim, Exact
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, averaged, percent
+from truerisk.lab.figure import percent
 from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
@@ -228,63 +228,6 @@ CLAIMS = (
     ),
 )
 
-# ---- figures -------------------------------------------------------------------------------------------------------
-
-WHO: dict[str, Any] = {"series": "who", "series_title": "classifier", "facet": "case"}
-SIZE = Axis("n", "number of points", log=True)
-
-
-def figures(rows: Rows) -> Sequence[Exhibit]:
-    return [_generalization(rows), _fragility(rows), _errors(rows)]
-
-
-def _both(cases: Iterable[Setting], name: str, by: str) -> list[dict[str, Cell]]:
-    """Means of a field for the constructed network and for the nearest neighbor."""
-    rows, learners = Rows(cases), {"memorizer": name, "nearest neighbor": f"neighbor_{name}"}
-    means = ((who, own, row) for who, own in learners.items() for row in averaged(rows, own, "case", by))
-    return [{"who": who, "case": row["case"], by: row[by], name: row[own]} for who, own, row in means]
-
-
-def _generalization(rows: Rows) -> Figure:
-    some = rows.where(**FLAT, labels=LABELS[:2])
-    marks = _both(({**row, "case": f"{row['data']}, {row['labels']} labels"} for row in some), "test_error", "n")
-    caption = (
-        "Test error against the number of points, for the constructed network and for the nearest neighbor; means over "
-        "seeds. Both fit all training labels. Where labels are true, check which of the two has learned something."
-    )
-    title, y = "Is fitting the same as learning?", Axis("test_error", "test error", percent=True, zero=True)
-    return Figure("test-errors", title, caption, marks, SIZE, y, rules=[Rule(0.9, "chance")], **WHO)
-
-
-def _fragility(rows: Rows) -> Figure:
-    random = rows.where(**FLAT, labels="random")
-    largest = {row["data"]: row["n"] for row in sorted(random, key=lambda row: row["n"])}
-    cases = (
-        {**row, "case": f"{row['data']}, n = {row['n']:,}", "length": length, "kept": own, "neighbor_kept": other}
-        for row in random
-        if row["n"] == largest[row["data"]]
-        for length, own, other in zip(LENGTHS, row["kept"], row["neighbor_kept"], strict=True)
-    )
-    caption = (
-        "Share of training points with random labels that are still classified correctly after a move in a random "
-        "direction; means over seeds. The unit of length is the median distance to the nearest other point."
-    )
-    x, y = Axis("length", "length of the move", log=True), Axis("kept", "still correct", percent=True, zero=True)
-    return Figure("fragility", "How far can an input be moved?", caption, _both(cases, "kept", "length"), x, y, **WHO)
-
-
-def _errors(rows: Rows) -> Figure:
-    some = [row for row in rows.where(layers=1, labels="random") if row["max_error"] > 0]
-    cases = Rows({**row, "how": f"{row['precision']}, kinks: {row['kinks']}"} for row in some)
-    caption = (
-        "Largest difference between outputs and random labels (0 to 9) on the network's own sample; geometric means "
-        "over seeds. In exact arithmetic all would be zero. Above the line labels come out wrong."
-    )
-    marks, y = averaged(cases, "max_error", "data", "n", "how", log=True), Axis("max_error", "largest error", log=True)
-    rule, how = Rule(0.5, "labels change"), WHO | {"series": "how", "series_title": "arithmetic", "facet": "data"}
-    return Figure("errors", "How exactly are random labels fitted?", caption, marks, SIZE, y, rules=[rule], **how)
-
-
 EXPERIMENT = Experiment(
     name="memorizer",
     title="A network that memorizes by construction",
@@ -295,6 +238,5 @@ EXPERIMENT = Experiment(
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=lambda setting: 1.0 + setting["n"] / 300,
 )

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from truerisk.lab.claim import OURS, Claim
 from truerisk.lab.experiment import Experiment, Record, Setting
-from truerisk.lab.figure import Axis, Exhibit, Figure, averaged, percent
+from truerisk.lab.figure import percent
 from truerisk.lab.networks import GaussianNoise, build, halving_sgd
 from truerisk.lab.noise import RAND_Y, REAL, noisy_samples
 from truerisk.lab.papers import ARPIT
@@ -241,43 +241,17 @@ CLAIMS = (
 )
 
 
-def figures(rows: Rows) -> list[Exhibit]:
-    fields = "regularizer", "strength"
-    memory = averaged(rows.where(noise=RAND_Y), "train_accuracy", *fields)
-    learned = {tuple(p[f] for f in fields): p for p in averaged(rows.where(noise=REAL), "best_accuracy", *fields)}
-    points = [
-        {"memory": point["train_accuracy"], "error": 1 - learned[at]["best_accuracy"], "regularizer": at[0]}
-        for point in memory
-        if (at := tuple(point[f] for f in fields)) in learned
-    ]
-    return [
-        Figure(
-            "regularizers",
-            "Does less memory mean less learning?",
-            "Lowest test error on real data against final training accuracy on random labels; one point per "
-            "regularizer and strength, mean over seeds. A good regularizer moves left, so that less is memorized, "
-            "without moving up.",
-            sorted(points, key=lambda point: (point["regularizer"], point["memory"])),
-            Axis("memory", "final training accuracy on random labels", percent=True),
-            Axis("error", "lowest test error on real data", percent=True, log=True),
-            series="regularizer",
-        )
-    ]
-
-
 EXPERIMENT = Experiment(
     name="memory-regularizers",
     title="Which regularizer takes the memory away?",
     about=(
         "Real data do not need a memory for random labels, so taking it away need not harm learning. Arpit et al. "
         "train networks with six regularizers at several strengths, on random labels and on real data, and find that "
-        "dropout lowers the memory with the least harm to learning. This experiment repeats the comparison at small "
-        "scale."
+        "dropout lowers the memory with the least harm to learning."
     ),
     papers=(ARPIT,),
     grids={scale: partial(grid, scale) for scale in SIZES},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=lambda setting: 3.0 if setting["share"] else 1.0,
 )

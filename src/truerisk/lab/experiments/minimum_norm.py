@@ -12,15 +12,14 @@ Zhang et al. 2017, Section 5, in three parts, each with a ``kind`` of run of its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from truerisk.data import corrupt_labels
 from truerisk.lab.claim import OURS, Checked, Claim, Exact
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Exhibit, Figure, Table, percent
-from truerisk.lab.kernel_solve import COATES, KERNELS, operations, panel, solve
+from truerisk.lab.kernel_solve import COATES, KERNELS, operations, solve
 from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
@@ -231,69 +230,16 @@ CLAIMS = (
 )
 
 
-def figures(rows: Rows) -> Sequence[Exhibit]:
-    functions = [
-        {"norm": row["norm"], "error": row["test_error"], "kernel": KERNELS[row["kernel"]], "panel": panel(row)}
-        for row in rows.where(kind="kernel")
-    ]
-    norms = Figure(
-        "norms",
-        "Does the norm predict the error?",
-        "Test error against the norm of the interpolating function in its kernel's space, one point per run; points "
-        "of one color differ in label noise and seed. If the norm predicted the error across kernels, the points of "
-        "all colors would lie on one rising curve.",
-        functions,
-        Axis("norm", "norm", log=True),
-        Axis("error", "test error", percent=True, zero=True),
-        mark="points",
-        series="kernel",
-        series_title="kernel",
-        facet="panel",
-    )
-    steps = [
-        {"step": step, "distance": distance, "start": STARTS[row["start"]]}
-        for row in rows.where(kind="sgd")
-        for step, distance in zip(row["at_steps"], row["distances"], strict=True)
-        if step > 0 and distance > 0
-    ]
-    path = Figure(
-        "sgd",
-        "How far does SGD end from the solution of smallest norm?",
-        "Distance of the weights to the solution of smallest norm, relative to its norm, against SGD steps on a "
-        "linear model with more weights than examples. If SGD from zero finds that solution, its curve falls to "
-        "rounding error; from a random start, the part that no example can reach remains.",
-        steps,
-        Axis("step", "step", log=True),
-        Axis("distance", "relative distance", log=True),
-        series="start",
-        series_title="start",
-    )
-    columns = ("data", "inputs", "rank of the Gram matrix", "true labels missed", "random labels missed")
-    cells = [
-        (panel(row), row["inputs"], row["rank"], percent(row["true_missed"]), percent(row["random_missed"]))
-        for row in rows.where(kind="rank", seed=20)
-    ]
-    caption = (
-        "Rank of the Gram matrix of raw inputs, and training errors of the linear model with the least squared error, "
-        "for one seed. The rank is at most the number of inputs, so a linear model cannot fit arbitrary labels of more "
-        "examples."
-    )
-    ranks = Table("ranks", "Linear models on raw inputs", caption, columns, cells)
-    return [norms, *([path] if steps else []), *([ranks] if cells else [])]
-
-
 EXPERIMENT = Experiment(
     name="minimum-norm",
     title="The smallest norm, and what SGD finds",
     about="Among all functions that fit the training labels, kernel interpolation and SGD from zero find the one of "
-    "smallest norm, without being told to. Such a bias might explain why they generalize. Zhang et al. report that the "
-    "norm alone does not explain it: a better representation of the inputs can need a larger norm. Curvature does not "
-    "either, because it is the same for all solutions of a linear model. This experiment compares norms with test "
-    "errors, and follows SGD on a linear model to its end.",
+    "smallest norm, without being told to, and such a bias might explain why they generalize. Zhang et al. report that "
+    "the norm alone does not explain it: a better representation of the inputs can need a larger norm. This experiment "
+    "compares norms with test errors, and follows SGD on a linear model to its end.",
     papers=(ZHANG, COATES),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=cost,
 )

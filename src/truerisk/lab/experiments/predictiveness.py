@@ -18,12 +18,11 @@ from typing import Any
 
 from truerisk.lab.claim import Claim, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.units import CORRELATION, PERCENT, at_least, at_most
 from truerisk.measures import MEASURES, Subject
-from truerisk.measures.prediction import Score, power, rank
+from truerisk.measures.prediction import power, rank
 from truerisk.measures.table import measure_subject
 from truerisk.measures.to_loss import train_to_loss
 from truerisk.nets import architecture, count_errors
@@ -203,93 +202,18 @@ CLAIMS = (
     ),
 )  # fmt: skip
 
-# ---- figures -------------------------------------------------------------------------------------------------------
-
-SHOWN = ("parameters", "spectral-product", "path-norm", "distance-l2", "pacbayes-magnitude-flatness", "gradient-noise")
-
-
-def figures(rows: Rows) -> Sequence[Exhibit]:
-    """All exhibits, with the networks of all seeds together; those that never reached the common loss are left out."""
-    networks = predictions(rows)
-    if len(networks) < 2:
-        return []
-    ranking = rank(networks)
-    return [_table(ranking, len(networks)), _bars(ranking), _worst(ranking), _gaps(networks)]
-
-
-def _table(ranking: list[Score], count: int) -> Table:
-    lines: list[list[Cell]] = []
-    for s in ranking:
-        taus = ["" if number is None else f"{number:+.3f}" for number in (s.tau, s.granulated)]
-        shares = ["" if number is None else f"{number:.3f}" for number in (s.information, s.sign_error, s.worst_error)]
-        lines.append([s.name, _changes(s), *taus, *shares, s.worst_environment, s.networks])
-    columns = "measure,under rescaling,tau,granulated tau,information,sign error,worst,where,networks".split(",")
-    return Table(
-        "ranking", "How well does each measure predict the gap?",
-        f"{count} networks of all seeds. Tau is 1 where a measure orders all networks by their gap and 0 for a coin; "
-        "granulated tau holds all but one hyperparameter fixed. Sign error is how often a measure is wrong about which "
-        "of two gaps is larger, worst is that in its worst environment.",
-        columns, lines,
-    )  # fmt: skip
-
-
-def _bars(ranking: list[Score]) -> Figure:
-    known = [s for s in ranking if s.granulated is not None]
-    return Figure(
-        "granulated", "Rank correlation with the gap, one hyperparameter at a time",
-        "Granulated tau of each measure over the networks of all seeds. Bars to the right mean that the gap is larger "
-        "where the measure is. Colors show whether rescaling the weights can change a measure.",
-        [{"measure": s.name, "tau": s.granulated, "rescaling": _changes(s)} for s in known],
-        Axis("measure", "measure", ordinal=True), Axis("tau", "granulated tau"), mark="bar",
-        series="rescaling", series_title="under rescaling",
-    )  # fmt: skip
-
-
-def _worst(ranking: list[Score]) -> Figure:
-    known = [s for s in ranking if s.worst_error is not None]
-    return Figure(
-        "robust", "Sign errors on average and in the worst environment",
-        "Each point is a measure: its mean sign error, and that in its worst environment. The dashed line is a coin. A "
-        "measure below it does better than a coin in every environment.",
-        [{"mean": s.sign_error, "worst": s.worst_error, "rescaling": _changes(s)} for s in known],
-        Axis("mean", "mean sign error", zero=True), Axis("worst", "worst sign error", zero=True), mark="points",
-        series="rescaling", series_title="under rescaling", rules=[Rule(COIN, "coin")],
-    )  # fmt: skip
-
-
-def _changes(score: Score) -> str:
-    return "unchanged" if MEASURES[score.name].invariant else "may change"
-
-
-def _gaps(networks: list[dict[str, Any]]) -> Figure:
-    dots: list[dict[str, Cell]] = []
-    for name in SHOWN:
-        known = [one for one in networks if one["measures"].get(name) is not None]
-        for place, one in enumerate(sorted(known, key=lambda one: one["measures"][name])):
-            dots.append({"measure": name, "place": place + 1, "gap": one["gap"], "depth": one["hyper"]["depth"]})
-    return Figure(
-        "gaps", "Does the gap rise with a measure?",
-        "The gap of each network against its rank by a measure, smallest first, for six well-known measures. If a "
-        "measure predicted the gap, the points would rise from left to right.",
-        dots, Axis("place", "rank by the measure"), Axis("gap", "test error minus training error", percent=True),
-        mark="points", series="depth", series_title="depth", facet="measure",
-    )  # fmt: skip
-
-
 EXPERIMENT = Experiment(
     name="predictiveness",
     version=2,  # hessian-top takes all rows of the sample
     title="Which measures predict generalization?",
     about=(
-        "Dozens of complexity measures have been proposed to explain why networks generalize. Jiang and others trained "
-        "thousands of networks and asked which measures rise and fall with the gap between training and test error. "
-        "Dziugaite and others asked which of them can be relied on when one hyperparameter changes, and found none. "
-        "Here zoos of small networks on MNIST-1D differ in width, depth, batch size, and learning rate; all networks "
-        "are trained to a cross-entropy of 0.01."
+        "Dozens of complexity measures have been proposed to explain why networks generalize. Jiang and others asked "
+        "which of them rise and fall with the gap between training and test error; Dziugaite and others asked which "
+        "can be relied on when one hyperparameter changes, and found none. Here zoos of small networks on MNIST-1D "
+        "differ in width, depth, batch size, and learning rate, and all are trained to the same loss."
     ),
     papers=(JIANG, DZIUGAITE),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
     claims=CLAIMS,
-    figures=figures,
 )

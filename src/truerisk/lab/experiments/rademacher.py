@@ -18,7 +18,6 @@ from truerisk.bounds.rademacher import rademacher_bound
 from truerisk.data import Data, centre_crop, whiten_images
 from truerisk.lab.claim import OURS, Claim, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table, averaged
 from truerisk.lab.papers import MOHRI, ZHANG
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
@@ -28,7 +27,6 @@ from truerisk.measures import signs
 from truerisk.nets.classics import classic
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import learn
-from truerisk.words import lower
 
 BARTLETT = Paper("Bartlett, Mendelson", 2002, "Rademacher and Gaussian complexities", "JMLR 3")
 DELTA = 0.05  # failure probability of the bound
@@ -215,75 +213,6 @@ CLAIMS = (
     ),
 )
 
-# ---- figures -------------------------------------------------------------------------------------------------------
-
-SPELLED = {"mlp-": "MLP ", "alexnet": "AlexNet", "inception": "Inception", "-small": "", "-no-bn": ", no batch norm"}
-IMAGES = ("digits", "cifar-10")  # MNIST-1D has a figure of its own
-UPPER = "affine classifiers, upper bound"
-TOP = Rule(1.0, "largest possible value")
-
-
-def figures(rows: Rows) -> Sequence[Exhibit]:
-    return [_architectures(rows), _sizes_figure(rows), _bounds(rows)]
-
-
-def _spelled(model: str) -> str:
-    for short, name in SPELLED.items():
-        model = model.replace(short, name)
-    return model
-
-
-def _architectures(rows: Rows) -> Figure:
-    images = Rows({**row, "model": _spelled(row["model"])} for row in rows.where(part="signs", data=IMAGES))
-    bars = [{**row, "high": min(row["high"], 1.0)} for row in averaged(images, "correlation", "model")]
-    caption = (
-        "Correlation of trained networks with the random signs that they were trained on; mean over seeds with its 95% "
-        "interval. At 1 every sign is fitted, and the Rademacher complexity has its largest value. Bars below 1 are "
-        "lower estimates, because training may miss the best network."
-    )
-    x, y = Axis("model", "architecture", ordinal=True), Axis("correlation", "correlation with random signs", zero=True)
-    title = "Do networks fit random signs?"
-    return Figure("correlation", title, caption, bars, x, y, "bar", low="low", high="high", rules=[TOP])
-
-
-def _sizes_figure(rows: Rows) -> Figure:
-    linear, networks = rows.where(part="linear"), rows.where(part=["signs", "sizes"], data="mnist1d")
-    series = {
-        "affine classifiers, found (lower estimate)": (linear, "correlation"),
-        UPPER: (linear, "upper"),
-        "linear functions of bounded norm": (linear, "ball"),
-        "MLP 1x512, trained (lower estimate)": (networks, "correlation"),
-    }
-    points = ((name, row, row[field]) for name, (some, field) in series.items() for row in averaged(some, field, "n"))
-    shown: list[dict[str, Cell]] = [{"n": row["n"], "series": name, "value": value} for name, row, value in points]
-    caption = (
-        "Empirical Rademacher complexity against the number of MNIST-1D examples (40 inputs, so 41 parameters of an "
-        "affine classifier); means over seeds. The upper bound counts labelings by Cover's formula. Check which "
-        "families follow a square-root law: a straight line that halves whenever n grows fourfold."
-    )
-    x = Axis("n", "number of examples", log=True)
-    y = Axis("value", "empirical Rademacher complexity", log=True, bound=True)
-    title, observed = "Complexity against the number of examples", sorted(series.keys() - {UPPER})
-    how: dict[str, Any] = {"series": "series", "series_title": "family", "observed": observed}
-    return Figure("sizes", title, caption, shown, x, y, rules=[TOP], **how)
-
-
-def _bounds(rows: Rows) -> Table:
-    lines: list[list[Cell]] = []
-    for (model, data, n), some in rows.where(part="signs").groups("model", "data", "n"):
-        found = [row["correlation"] for row in some]
-        if found:  # runs that are missing leave gaps
-            least = signs.proven_complexity(found, n, DELTA)
-            numbers = f"{sum(found) / len(found):.3f}", lower(least, 3), lower(_bound(least, n), 2)
-            lines.append([_spelled(model), data, n, len(found), *numbers])
-    caption = (
-        "Lower ends of the Rademacher bound (Mohri et al. 2018, Theorem 3.5) for networks without training errors. In "
-        "each row R is at least the number shown with probability 0.95 over the signs, by McDiarmid's inequality. A "
-        "bound of 1 or more says nothing."
-    )
-    columns = "network,data,examples,draws of signs,mean correlation,R is at least,bound is at least".split(",")
-    return Table("bounds", "The Rademacher bound for each network", caption, columns, lines)
-
 
 EXPERIMENT = Experiment(
     name="rademacher",
@@ -295,6 +224,5 @@ EXPERIMENT = Experiment(
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=_cost,
 )

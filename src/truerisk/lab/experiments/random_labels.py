@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,10 +20,10 @@ from truerisk.data.scaling import is_images, normalize, shrink_images
 from truerisk.lab.claim import OURS, Checked, Claim, Exact
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table, averaged, percent
+from truerisk.lab.figure import percent
 from truerisk.lab.own_data import fit_sizes
 from truerisk.lab.papers import ZHANG
-from truerisk.lab.rows import IncompleteError, Row, Rows
+from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.scales import SCALES
 from truerisk.lab.sgd import decaying_sgd
@@ -236,58 +235,7 @@ CLAIMS = (
           where={"treatment": (TRUE, SHUFFLED), "model": tuple(DENSE)}, pilot=PILOT,
           note="Initial weights have the same distribution for every pixel, so the expected test errors are equal."),
 )
-
-
-def figures(rows: Rows) -> list[Exhibit]:
-    kept = [_named(row) for row in rows if not row.get("diverged")]
-    labels = Rows(row for row in kept if row["treatment"] in LABELS)
-    curves = [{"network": row["network"], "examples": row["examples"], "step": step, "error": error}
-              for row in Rows(kept).where(seed=rows.seeds()[:1])
-              for step, error in zip(row["curve_steps"], row["curve_train_error"], strict=True)]
-    ratios = Rows({**row, "ratio": row["steps"] / true["steps"]} for _, some in labels.groups("network", "seed")
-                  for true in some.where(treatment=TRUE) for row in some)
-    corruption = Axis("p", "probability of corruption", percent=True, zero=True)
-    return [
-        Figure("learning-curves", "How long does it take to fit data that mean nothing?",
-               "Training error against the number of updates, first seed; a curve ends where all training examples are "
-               "fitted. If networks could only fit what has a pattern, the curves of random labels would stay high.",
-               curves, Axis("step", "updates", zero=True), Axis("error", "training error", percent=True, zero=True),
-               series="examples", series_title="training examples", facet="network"),
-        Figure("time-to-fit", "Time to fit against corruption",
-               "Updates until all training examples are fitted, relative to true labels of the same seed; mean and 95% "
-               "interval over seeds. The upper line is the largest published slowdown. A run that did not fit all "
-               "examples counts with all its updates.",
-               averaged(ratios, "ratio", "network", "p", log=True), corruption,
-               Axis("ratio", "updates, relative to true labels", zero=True), series="network", low="low", high="high",
-               rules=[Rule(1.0, "true labels"), Rule(3.6, "largest published slowdown")]),
-        Figure("test-error", "Test error against corruption",
-               "Error on new images with true labels, after training until all training labels were fitted; mean and "
-               "95% interval over seeds. If size or training error governed generalization, the curves would be flat.",
-               averaged(labels, "test_error", "network", "p"), corruption,
-               Axis("test_error", "test error", percent=True, zero=True), series="network", low="low", high="high",
-               rules=[Rule(1 - 1 / max(labels.values("classes"), default=10), "blind guess")]),
-        Table("accuracies", "Accuracies of all networks and treatments",
-              "Means over seeds. Published accuracies (training, test) are for 50,000 images of CIFAR-10; networks "
-              "called small have fewer channels. Test images have true labels and pixels treated like training images.",
-              ("network", "parameters", "training examples", "training accuracy", "test accuracy", "updates",
-               "published accuracies"), [_line(some) for _, some in Rows(kept).groups("network", "examples")]),
-    ]
 # fmt: on
-
-
-def _named(row: Row) -> dict[str, Any]:
-    """A run with its network and its training examples in words."""
-    network = PUBLISHED[_original(row["model"])][0] + (" (small)" if "-small" in row["model"] else "")
-    examples = f"{percent(row['p'], 0)} {CORRUPTED}" if row["treatment"] == CORRUPTED else row["treatment"]
-    return {**row, "network": f"{network}, {row['data'].rpartition('/')[2]}", "examples": examples}
-
-
-def _line(some: Rows) -> list[Cell]:
-    row = some.present[0]
-    published = dict(zip((TRUE, RANDOM), PUBLISHED[_original(row["model"])][2:], strict=True)).get(row["treatment"])
-    accuracies = [percent(1 - some.mean("train_error"), 2), percent(1 - some.mean("test_error"))]
-    anchor = ", ".join(percent(value, 2) for value in published or ())
-    return [row["network"], f"{row['parameters']:,}", row["examples"], *accuracies, round(some.mean("steps")), anchor]
 
 
 ABOUT = (
@@ -296,5 +244,5 @@ ABOUT = (
     "training error are the same in both cases, so they cannot explain generalization (Zhang et al. 2017)."
 )
 GRIDS = {scale: partial(grid, scale) for scale in SCALES}
-EXPERIMENT = Experiment("random-labels", "Networks fit random labels", ABOUT, (ZHANG,), GRIDS, task, CLAIMS, figures,
-                        cost=cost, own_data=own_data)  # fmt: skip
+EXPERIMENT = Experiment("random-labels", "Networks fit random labels", ABOUT, (ZHANG,), GRIDS, task, CLAIMS, cost=cost,
+                        own_data=own_data)  # fmt: skip

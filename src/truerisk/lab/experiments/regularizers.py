@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from torch import nn
 
 from truerisk.data import random_labels
 from truerisk.lab.claim import OURS, Claim
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, averaged
 from truerisk.lab.papers import ZHANG
 from truerisk.lab.rows import Row, Rows
 from truerisk.lab.samples import samples
@@ -248,41 +246,6 @@ CLAIMS = (
 )
 
 
-def figures(rows: Rows) -> Sequence[Exhibit]:
-    """All exhibits; runs that are missing leave gaps."""
-    runs = Rows({**run, "regularizer": regularizer(run)} for run in rows if not run["diverged"])
-    gained = [
-        {"model": model, "regularizer": name, "gain": gain}
-        for (model, _), some in runs.where(labels="true").groups("model", "seed")
-        if len(some.where(regularizer="none"))
-        for name, gain in gains(some).items()
-    ]
-    common: dict[str, Any] = {"mark": "points", "series": "regularizer", "low": "low", "high": "high"}
-    common["x"] = Axis("model", "network", ordinal=True)
-    return [
-        Figure(
-            "gains",
-            "How much does each regularizer lower the test error?",
-            "Test error without regularizers minus test error with one, between runs that share examples, initial "
-            "weights, and batches; bars are 95% intervals over seeds. At 0 the regularizer changes nothing.",
-            averaged(Rows(gained), "gain", "model", "regularizer"),
-            y=Axis("gain", "reduction of the test error", percent=True),
-            rules=[Rule(0.0, "no regularizer")],
-            **common,
-        ),
-        Figure(
-            "random-labels",
-            "How many random labels remain unfitted?",
-            "Training error on random labels when all were fitted or the epochs were over; bars are 95% intervals over "
-            "seeds. At 0 every label is memorized in spite of the regularizer.",
-            averaged(runs.where(labels="random"), "train_error", "model", "regularizer"),
-            y=Axis("train_error", "training error", percent=True, zero=True),
-            rules=[Rule(0.9, "chance")],
-            **common,
-        ),
-    ]
-
-
 EXPERIMENT = Experiment(
     name="regularizers",
     title="Do explicit regularizers explain generalization?",
@@ -295,6 +258,5 @@ EXPERIMENT = Experiment(
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=cost,
 )

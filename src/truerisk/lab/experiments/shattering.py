@@ -15,7 +15,7 @@ import numpy as np
 
 from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Table, averaged, percent
+from truerisk.lab.figure import percent
 from truerisk.lab.papers import MOHRI
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import POINTS, between
@@ -209,79 +209,6 @@ CLAIMS = (
     ),
 )
 
-# ---- figures -------------------------------------------------------------------------------------------------------
-
-# family -> (name, parameters, VC dimension that is proved, how it is decided here)
-FAMILIES = {
-    "affine": ("affine classifiers in R^{d}", "{vc}", "{vc}", "linear programs, one per labeling"),
-    "intervals": ("intervals", "2", "2", "order of the points"),
-    "rectangles": ("rectangles", "4", "4", "bounding boxes, all orders of the points"),
-    "sine": ("sine", "1", "infinite", "integers"),
-    "nearest": ("nearest neighbor", "all examples", "infinite", "distances"),
-    "relu": ("ReLU network of width {width}, trained", "{weights}", "{proved}", "training (lower estimate)"),
-}
-
-
-def figures(rows: Rows) -> Sequence[Exhibit]:
-    return [_labelings(rows), _capacity_figure(rows), _dimensions(rows)]
-
-
-def _told(row: dict[str, Any]) -> list[str]:
-    width, d = row.get("width", 0), row.get("d", 0)
-    proved = "3" if width == 1 else f"at least {width}"  # one ReLU unit has the signs of half-planes
-    numbers = {"vc": d + 1, "weights": 4 * width + 1, "proved": proved}
-    return [text.format(**row, **numbers) for text in FAMILIES[row["family"]]]
-
-
-def _labelings(rows: Rows) -> Figure:
-    shown: list[dict[str, Cell]] = [
-        {"m": row["m"], "family": _told(row)[0], "labelings": row["most"]}
-        for row in rows.where(part="shatter")
-        if row["family"] not in ("sine", "nearest")  # these lie on the line of 2^m
-    ]
-    points = sorted(rows.where(part="shatter").values("m"))
-    shown += [{"m": m, "family": "all labelings (2^m)", "labelings": 2**m} for m in points]
-    caption = (
-        "Labelings that a family realizes, on the best set of m points that was tried. A family shatters m points "
-        "while it stays on the line of all labelings, and the last such m is its VC dimension. Counts for trained "
-        "networks are lower estimates; sine waves and nearest neighbors never leave the line and are not drawn."
-    )
-    x, y = Axis("m", "points"), Axis("labelings", "labelings realized", log=True)
-    title = "How many labelings can each family realize?"
-    return Figure("labelings", title, caption, shown, x, y, series="family", series_title="family")
-
-
-def _capacity_figure(rows: Rows) -> Figure:
-    shown: list[dict[str, Cell]] = [
-        {"ratio": row["n"] / (row["d"] + 1), "series": name, "share": row[field]}
-        for field, name in (("share", "linear programs"), ("formula", "Cover's formula"))
-        for row in averaged(rows.where(part="capacity"), field, "n", "d")
-    ]
-    caption = (
-        "Share of random labelings of n random points that a hyperplane separates, against n divided by the number of "
-        "parameters; mean over seeds. Cover's formula passes through 50% at exactly two points per parameter."
-    )
-    x, y = Axis("ratio", "points per parameter"), Axis("share", "separable labelings", percent=True, zero=True)
-    title = "Random labels that a hyperplane separates"
-    return Figure("capacity", title, caption, shown, x, y, series="series", series_title="share")
-
-
-def _dimensions(rows: Rows) -> Table:
-    families: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in rows.where(part="shatter"):
-        families.setdefault(tuple(_told(row)), []).append(row)
-    lines: list[list[Cell]] = []
-    for (name, parameters, proved, how), some in families.items():
-        found, last = largest_shattered(Rows(some)), max(row["m"] for row in some)
-        lines.append([name, parameters, proved, f"at least {found}" if found == last else str(found), last, how])
-    caption = (
-        "VC dimensions as proved, next to the largest number of points that were shattered among the sets tried "
-        "(found). The number of parameters does not determine the VC dimension: a sine has one parameter."
-    )
-    columns = ["family", "parameters", "proved", "found", "points tried up to", "decided by"]
-    return Table("vc-dimensions", "VC dimensions, proved and found", caption, columns, lines)
-
-
 EXPERIMENT = Experiment(
     name="shattering",
     title="VC dimension: which points can be labeled in every way?",
@@ -293,6 +220,5 @@ EXPERIMENT = Experiment(
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
     claims=CLAIMS,
-    figures=figures,
     cost=lambda setting: setting.get("draws", 200) / 1000,
 )

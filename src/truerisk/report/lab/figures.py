@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from typing import Literal
 
 from truerisk.lab.figure import Figure
+from truerisk.lab.marks import Averaged, Contour, Histogram, Map, Path, Polygons, Regions, Surface
 from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, INK
-from truerisk.report.lab.layers import HIDDEN, PAPER, Json, Panel, layers
-from truerisk.report.lab.rows import FACET, SERIES, Drawable, Y, words
+from truerisk.report.lab.ends import end_labels, room_for_ends
+from truerisk.report.lab.keys import FACET, SERIES, SLIDE, VALUE, Json, X, Y
+from truerisk.report.lab.marks import layers
+from truerisk.report.lab.marks.surface import seen
+from truerisk.report.lab.ornaments import decorated
+from truerisk.report.lab.panel import CHOICE, CHOSEN, HIDDEN, PAPER, Panel
+from truerisk.report.lab.rows import Drawable, panelled, words
 from truerisk.report.lab.rules import Placed, place_rules
 from truerisk.report.lab.scales import LETTER, in_lines, wrapped, x_encoding, y_domain, y_encoding
 
@@ -20,8 +27,12 @@ FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif
 BLACK, WHITE = "#1b1d21", "#ffffff"  # of a file that is downloaded
 PANEL, MOST_COLUMNS, GAP = 270, 4, 26  # a faceted figure: pixels of a panel at least, panels side by side, pixels
 PADDING = 6
+HERO = 310  # pixels: the height of a hero at most, so that it fits on the first screen with its headline
 IDENTIFIERS = re.compile(r'(id="|url\(#)(gradient_\d+|clip\d+)')
 SYMBOL = 46  # pixels of a legend's symbol and the gap after its name
+
+# Where a figure stands: on a page that draws its own legend, on one without JavaScript, or in a file of its own.
+Medium = Literal["page", "static", "file"]
 
 
 def safe_name(name: str) -> str:
@@ -33,41 +44,56 @@ def safe_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9-]+", "-", name)
 
 
-def lab_spec(figure: Figure, drawn: Drawable, width: int, titled: bool = False) -> Json:
-    """The figure on paper ``width`` pixels wide; ``titled`` for a file that must speak for itself."""
-    font = 13 if width < 600 else 15
+def lab_spec(figure: Figure, drawn: Drawable, width: int, medium: Medium = "page", hero: bool = False) -> Json:
+    """The figure on paper ``width`` pixels wide. A hero is low enough for the first screen."""
+    figure = panelled(figure)
+    file = medium == "file"
     facets = drawn.values(FACET) if figure.facet else []
     columns = _columns(len(facets), width)
-    panel = _panel(figure, drawn, width, columns, BLACK if titled else INK, WHITE if titled else PAPER, font)
-    inner: Json = {"width": panel.width, "height": panel.height, "layer": layers(panel)}
+    panel = _panel(figure, drawn, width, columns, medium, hero)
+    inner: Json = {"width": panel.width, "height": panel.height, "layer": decorated(panel, layers(panel))}
     spec: Json = {
         "data": {"name": DATA},
-        "title": _title(figure, panel, width, titled),
-        "padding": 24 if titled else {"left": 0, "right": 2 * PADDING, "top": 2, "bottom": 2},
-        "background": WHITE if titled else "transparent",
+        "params": _params(figure, drawn),
+        "padding": 24 if file else {"left": 0, "right": 2 * PADDING, "top": 4, "bottom": 2},
+        "background": WHITE if file else "transparent",
         "config": _config(panel),
     }
-    if not facets:
-        return spec | inner | {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
-    return spec | {
-        "facet": {"field": FACET, "type": "nominal", "sort": facets, "header": _header(panel, facets)},
-        "columns": columns,
-        "spacing": GAP,
-        "spec": inner,
-        "resolve": {"axis": {"x": "independent", "y": "independent"}},
-    }
+    if file:
+        spec["title"] = _title(figure, panel, width)
+    if isinstance(figure.mark, Surface):
+        return spec | _with_surface(panel, inner, width)
+    if facets:
+        return spec | {
+            "facet": {"field": FACET, "type": "nominal", "sort": facets, "header": _header(panel, facets)},
+            "columns": columns,
+            "spacing": GAP,
+            "spec": inner,
+            "resolve": {"axis": {"x": "independent", "y": "independent"}},
+        }
+    if _is_plane(figure) or panel.labels:  # names at the ends of lines need their own room
+        return spec | inner
+    return spec | inner | {"autosize": {"type": "fit-x", "contains": "padding"}, "width": width}
 
 
-def static_svg(figure: Figure, drawn: Drawable, width: int) -> str:
-    """The figure as an SVG element for readers without JavaScript."""
-    spec = lab_spec(figure, drawn, width)
-    panel = spec.get("spec", spec)
-    panel["layer"] = [layer for layer in panel["layer"] if layer["encoding"].get("opacity") != HIDDEN]
-    svg: str = extra("vl_convert").vegalite_to_svg(spec | {"datasets": {DATA: drawn.rows}})
-    # Several figures share a page, so the identifiers (of a legend's colours) get the name of the figure.
+def static_svg(figure: Figure, drawn: Drawable, width: int, hero: bool = False) -> str:
+    """The figure as an SVG element for readers without JavaScript; of a slider, its first value."""
+    spec = lab_spec(figure, drawn, width, "static", hero)
+    for view in [spec.get("spec", spec), *spec.get("hconcat", []), *spec.get("vconcat", [])]:
+        if "layer" in view:
+            view["layer"] = [layer for layer in view["layer"] if layer["encoding"].get("opacity") != HIDDEN]
+    rows = [row for row in drawn.rows if row.get(SLIDE, 0) == 0]
+    svg: str = extra("vl_convert").vegalite_to_svg(spec | {"datasets": {DATA: rows}})
+    # Several figures share a page, so the identifiers (of a legend's colors) get the name of the figure.
     found: dict[str, int] = {}
     prefix = f"{safe_name(figure.name)}-{width}"
     return re.sub(IDENTIFIERS, lambda match: f"{match[1]}{prefix}-{found.setdefault(match[2], len(found))}", svg)
+
+
+def _params(figure: Figure, drawn: Drawable) -> list[Json]:
+    """What a reader may change: the series that stand out, the value of the slider."""
+    found: list[Json] = [{"name": CHOSEN, "value": []}] if figure.series else []
+    return found + ([{"name": CHOICE, "value": 0}] if drawn.slides else [])
 
 
 def _columns(panels: int, width: int) -> int:
@@ -80,19 +106,17 @@ def _columns(panels: int, width: int) -> int:
     return math.ceil(panels / math.ceil(panels / most)) if panels else 1
 
 
-def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, ink: str, paper: str, font: int) -> Panel:
+def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, medium: Medium, hero: bool) -> Panel:
+    font = 13 if width < 600 else 15
+    ink, paper = (BLACK, WHITE) if medium == "file" else (INK, PAPER)
+    room = room_for_ends(figure, drawn, width, font)
     labels = drawn.orders[Y] if Y in drawn.orders else ["100%", *map(words, y_domain(figure, drawn))]
-    names = min(220.0, LETTER * font * max(map(len, labels))) + 14
+    names = min(220.0, LETTER * font * max(map(len, labels))) + 14 + 1.6 * font  # and the title of the axis
     names += 2 * LETTER * font if figure.facet else 0  # the last label of an x axis sticks out
-    across = (width - 2 * PADDING - (columns - 1) * GAP) / columns - names
-    if figure.mark == "heat":
-        x, y = (len(order) for order in drawn.orders.values())
-        height = y * min(max(across / x, 28), 56)
-    elif figure.facet:
-        height = min(max(0.72 * across, 180), 280)
-    else:
-        height = min(max(0.45 * width, 240), 430)
-    panel = Panel(figure, drawn, {}, {}, round(across), round(height), {}, font, ink, paper)
+    pair = 2 if isinstance(figure.mark, Surface) and width >= 600 else columns
+    across = (width - 2 * PADDING - (pair - 1) * GAP - room) / pair - names
+    height, across = _size(figure, drawn, width, across, len(drawn.values(FACET)), columns, hero)
+    panel = Panel(figure, drawn, {}, {}, round(across), round(height), None, font, ink, paper)
     rules: list[Placed] = []
     ends = (0.0, 1.0) if Y in drawn.orders else y_domain(figure, drawn)
     if figure.rules and Y not in drawn.orders:
@@ -100,16 +124,58 @@ def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, ink: str, 
     return replace(
         panel,
         x=x_encoding(figure, drawn, across, font),
-        y=y_encoding(figure, drawn, height, ends),
+        y=y_encoding(figure, drawn, height, ends, font),
         rules=rules,
-        legend=_legend(panel, width),
+        labels=end_labels(figure, drawn, height, font, ends) if room else (),
+        legend=_legend(panel, width) if not room and (medium != "page" or _by_number(figure, drawn)) else None,
     )
+
+
+def _size(
+    figure: Figure, drawn: Drawable, width: int, across: float, panels: int, columns: int, hero: bool
+) -> tuple[float, float]:
+    """The height and the width of a panel."""
+    if isinstance(figure.mark, Map) and drawn.orders:
+        down = len(drawn.orders.get(Y, ())) or len(set(drawn.numbers(Y)))
+        height = (
+            min(down * 56, HERO) if hero else down * min(max(across / max(len(drawn.orders.get(X, "x")), 1), 28), 56)
+        )
+        return height, across
+    if _is_plane(figure):
+        side = min(across, HERO if hero else 430)
+        return side * (0.8 if isinstance(figure.mark, Surface) else 1.0), side if not figure.facet else across
+    if figure.facet:
+        height = min(max(0.72 * across, 180), 280)
+        rows = math.ceil(panels / columns)
+        return (min(height, max(110, HERO / rows - 40)) if hero and width >= 600 else height), across
+    height = min(max(0.45 * width, 240), 430)
+    return (min(height, HERO) if hero else height), across
+
+
+def _is_plane(figure: Figure) -> bool:
+    """Whether x and y are two directions of one plane, so that a square panel suits it."""
+    if isinstance(figure.mark, Map):
+        return False
+    return isinstance(figure.mark, Regions | Contour | Surface | Polygons)
+
+
+def _by_number(figure: Figure, drawn: Drawable) -> bool:
+    """Whether colors stand for numbers: their legend is a ramp, which nobody clicks."""
+    return bool(drawn.numbers(VALUE))
+
+
+def _with_surface(panel: Panel, contour: Json, width: int) -> Json:
+    """The surface and, always, its contour map."""
+    view = {"width": panel.width, "height": panel.height, "layer": seen(panel)}
+    return {"hconcat" if width >= 600 else "vconcat": [view, contour], "spacing": GAP,
+            "resolve": {"scale": {"color": "shared", "x": "independent", "y": "independent"}}}  # fmt: skip
 
 
 def _legend(panel: Panel, width: int) -> Json:
     """Above the figure, in as many columns as fit."""
-    heat = panel.figure.mark == "heat"
-    title = panel.figure.series_title or (panel.figure.series if heat else "")
+    figure = panel.figure
+    ramp = _by_number(figure, panel.drawn)
+    title = getattr(figure.mark, "title", "") if ramp or isinstance(figure.mark, Regions) else figure.series_title
     text = {"labelColor": panel.ink, "titleColor": panel.ink, "labelFontSize": panel.font, "titleFontSize": panel.font}
     legend = {
         "title": wrapped(title, width, panel.font) if title else None,
@@ -120,9 +186,10 @@ def _legend(panel: Panel, width: int) -> Json:
         "titleFontWeight": "normal",
         **text,
     }
-    if heat:
-        return legend | {"gradientLength": min(300, width - 60), "gradientThickness": 12, "tickCount": 4}
-    lengths = [LETTER * panel.font * len(name) + SYMBOL for name in panel.drawn.values(SERIES)] or [1.0]
+    if ramp:
+        return legend | {"gradientLength": round(min(300, 0.85 * panel.width)), "gradientThickness": 12, "tickCount": 4}
+    names = panel.drawn.values(SERIES) or panel.drawn.values(VALUE)
+    lengths = [LETTER * panel.font * len(str(name)) + SYMBOL for name in names] or [1.0]
     columns = len(lengths) if sum(lengths) <= width else max(1, int(width // max(lengths)))
     symbols = {"symbolSize": 130, "symbolStrokeWidth": 2.75, "symbolOpacity": 1}
     return legend | {"columns": columns, "labelLimit": width - SYMBOL, "columnPadding": 18, "rowPadding": 5, **symbols}
@@ -142,15 +209,11 @@ def _header(panel: Panel, names: list[str]) -> Json:
     }
 
 
-def _title(figure: Figure, panel: Panel, width: int, titled: bool) -> Json:
-    """What the y axis shows; on the page the title stands above, in a file it must be part of the figure."""
-    style = {"anchor": "start", "color": panel.ink, "subtitleColor": panel.ink, "offset": 14}
-    measured = wrapped(figure.y.title, width, panel.font)
-    if titled:
-        size = panel.font + 6
-        text = {"text": wrapped(figure.title, width, size), "fontSize": size, "fontWeight": 600}
-        return style | text | {"subtitle": measured, "subtitleFontSize": panel.font, "subtitlePadding": 8}
-    return style | {"text": measured, "fontSize": panel.font, "fontWeight": 600}
+def _title(figure: Figure, panel: Panel, width: int) -> Json:
+    """A file must speak for itself; on a page the title stands above the figure."""
+    size = panel.font + 6
+    text = {"text": wrapped(figure.title, width, size), "fontSize": size, "fontWeight": 600}
+    return {"anchor": "start", "color": panel.ink, "offset": 14, **text}
 
 
 def _config(panel: Panel) -> Json:
@@ -158,3 +221,10 @@ def _config(panel: Panel) -> Json:
     size = {"labelFontSize": panel.font, "titleFontSize": panel.font}
     axis = {**AXES, "ticks": False, "labelPadding": 6, **ink, **size}
     return {"aria": False, "font": FONT, "axis": axis, "view": {"stroke": None}, "legend": {"symbolLimit": 0}}
+
+
+def glyph(figure: Figure) -> str:
+    """How a series looks in the legend: as a line, a line with points, a point, or a square."""
+    if isinstance(figure.mark, Histogram | Regions) or type(figure.mark).__name__ == "Bars":
+        return "square"
+    return "line" if isinstance(figure.mark, Averaged | Path) and type(figure.mark).__name__ != "Points" else "point"

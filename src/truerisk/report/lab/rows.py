@@ -1,22 +1,40 @@
-"""The rows of a lab figure as the browser gets them: short names, finite numbers, nothing that can't be drawn."""
+"""The rows of a lab figure as the browser gets them: short names, finite numbers, nothing that cannot be drawn."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from truerisk.errors import TrueriskError
-from truerisk.lab.figure import Axis, Cell, Figure
+from truerisk.lab.figure import Axis, Figure
+from truerisk.lab.marks import Bars, Histogram, Map, Polygons, Regions, Slope, Surface
+from truerisk.lab.spelling import spell
+from truerisk.lab.units import PERCENT, POINTS
+from truerisk.report.lab.averages import averaged
+from truerisk.report.lab.keys import (
+    DOT,
+    FACET,
+    HIGH,
+    KIND,
+    LOW,
+    MEAN,
+    ONE_SEED,
+    SERIES,
+    SHAPE,
+    SLIDE,
+    VALUE,
+    X,
+    Y,
+)
 from truerisk.words import magnitude, magnitude_percent
 
-# Names of the fields in the browser. An experiment's own names never become part of a Vega-Lite expression.
-X, Y, SERIES, FACET, LOW, HIGH = "x", "y", "s", "f", "l", "h"
+MOST_SERIES = 6  # of names in one panel; more get panels of their own
 
 
 @dataclass(frozen=True)
 class Column:
-    """A field of the rows: its name there, its name in the browser, what people read, and whether in percent.
+    """A field of the rows: its name there, its name in the browser, what people read, and how.
 
     ``text``: the name in the browser of the number as text, where its rounding matters.
     """
@@ -25,6 +43,7 @@ class Column:
     key: str
     title: str
     percent: bool = False
+    points: bool = False
     text: str = ""
 
 
@@ -33,13 +52,20 @@ class Drawable:
     """What of a figure can be drawn.
 
     `orders` has the values of the axes whose values stand side by side; `left_out` counts the rows that a
-    logarithmic axis has no place for.
+    logarithmic axis has no place for; `sentence` says how seeds are shown.
     """
 
     rows: list[dict[str, Any]]
     columns: list[Column]
     orders: dict[str, list[str]]
-    left_out: int
+    left_out: int = 0
+    sentence: str = ""
+    slides: list[str] = field(default_factory=list)  # the values of the slider in words
+    ordered: bool = False  # the series are numbers, in order
+    faceted: bool = False
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [row for row in self.rows if row[KIND] == kind]
 
     def values(self, key: str) -> list[Any]:
         """The different values of a field, in order of appearance."""
@@ -47,14 +73,15 @@ class Drawable:
 
     def numbers(self, *keys: str) -> list[float]:
         """All numbers in these fields."""
-        return [row[key] for row in self.rows for key in keys if row.get(key) is not None]
+        found = [row[key] for row in self.rows for key in keys if row.get(key) is not None]
+        return [value for value in found if isinstance(value, int | float)]
 
 
-def words(value: Cell) -> str:
+def words(value: Any) -> str:
     """A cell as people read it.
 
-    >>> words(1209866), words(0.1 + 0.2), words(3e-9), words(True), words(None), words("a")
-    ('1,209,866', '0.3', '3e-09', 'yes', '\u2013', 'a')
+    >>> words(1209866), words(0.1 + 0.2), words(3e-9), words(True), words(None), words("mlp-1x512")
+    ('1,209,866', '0.3', '3e-09', 'yes', '\u2013', 'MLP 1x512')
     """
     if value is None:
         return "\u2013"
@@ -64,81 +91,168 @@ def words(value: Cell) -> str:
         return f"{value:,}"
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}" if abs(value) < 1e9 else f"{value:.3e}"
-    return " ".join(str(value).split())  # U+2028 and its kind would end a line of Vega-Lite's expressions
+    return " ".join(spell(value).split())  # U+2028 and its kind would end a line of Vega-Lite's expressions
 
 
 def separate(axis: Axis, figure: Figure) -> bool:
     """Whether the values of an axis stand side by side instead of on a continuous scale."""
-    return axis.ordinal or figure.mark == "heat" or (figure.mark == "bar" and axis is figure.x)
+    if axis.ordinal or (axis is figure.x and isinstance(figure.mark, Bars | Slope)):
+        return True
+    return isinstance(figure.mark, Map) and not all(
+        _number(row.get(axis.field)) is not None for row in figure.rows if row.get(axis.field) is not None
+    )
 
 
 def drawable(figure: Figure) -> Drawable:
     """The rows that can be drawn, under short names; those without a number where one is needed are left out."""
-    if figure.mark == "heat" and (figure.series is None or figure.rules):
-        raise TrueriskError(f"the heat map {figure.name} needs a series to colour by, and has no place for rules.")
-    columns = _columns(figure)
-    axes = {X: figure.x, Y: figure.y}
-    orders = {key: _order(figure, axis) for key, axis in axes.items() if separate(axis, figure)}
-    needed = {X, Y, SERIES, FACET}
-    numbers = {LOW, HIGH, SERIES} if figure.mark == "heat" else {LOW, HIGH}
-    numbers |= axes.keys() - orders.keys()
-    log = {key for key in axes.keys() - orders.keys() if axes[key].log}
-    rows, left_out = [], 0
-    for row in figure.rows:
-        drawn: dict[str, Any] = {column.key: row.get(column.field) for column in columns}
-        drawn |= {key: _number(drawn[key]) for key in numbers & drawn.keys()}
-        if any(drawn[key] is None for key in numbers & needed & drawn.keys()):
-            continue
-        if any(drawn[key] <= 0 for key in log):
+    from truerisk.report.lab.marks import prepared  # marks draw panels, which hold rows
+    from truerisk.report.lab.marks.surface import angles
+
+    figure = panelled(figure)
+    slides = _values(figure, figure.slider.field) if figure.slider else []
+    orders = {key: _order(figure, axis) for key, axis in ((X, figure.x), (Y, figure.y)) if separate(axis, figure)}
+    pairs, left_out = [], 0
+    for raw in figure.rows:
+        row = _row(figure, raw, orders, slides)
+        if row is not None and _off_paper(figure, row):
             left_out += 1
+        elif row is not None:
+            pairs.append((row, raw))
+    sentence = ""
+    if figure.averaged and any(figure.group in raw for _, raw in pairs):
+        found = averaged(figure, pairs)
+        rows = [{**row, KIND: MEAN} for row in found.means] + [{**row, KIND: ONE_SEED} for row in found.seeds]
+        sentence = found.sentence
+    else:
+        rows = [{KIND: MEAN, **row} for row in prepared(figure, [row for row, _ in pairs])]
+    dots = (_row(figure, raw, orders, slides, dot=True) for raw in figure.dots)
+    rows += [{**row, KIND: DOT} for row in dots if row is not None and not _off_paper(figure, row)]
+    names = _values(figure, figure.series) if figure.series else []
+    ordered = len(names) > 1 and all(_number(name) is not None and not isinstance(name, bool) for name in names)
+    if ordered:
+        rows.sort(key=lambda row: names_order(names).get(row.get(SERIES, ""), 0))
+    columns = _columns(figure, rows)
+    rows = [_told(figure, columns, row) for row in rows]
+    told = [_slide_words(figure.slider, value) for value in slides] if figure.slider else []
+    if isinstance(figure.mark, Surface):
+        told = [f"{degrees}\u00b0" for degrees in angles()]
+    return Drawable(rows, columns, orders, left_out, sentence, told, ordered, figure.facet is not None)
+
+
+def names_order(names: list[Any]) -> dict[str, int]:
+    """Numbers in order of size, as words."""
+    return {words(name): place for place, name in enumerate(sorted(names))}
+
+
+def panelled(figure: Figure) -> Figure:
+    """More than six names in one panel cannot be told apart: each gets a panel of its own."""
+    if figure.series is None or figure.facet is not None or isinstance(figure.mark, Regions):
+        return figure
+    names = _values(figure, figure.series)
+    if len(names) <= MOST_SERIES or all(_number(name) is not None for name in names):
+        return figure
+    return replace(figure, facet=figure.series, series=None)
+
+
+def _row(
+    figure: Figure, raw: Mapping[str, Any], orders: dict[str, list[str]], slides: list[Any], dot: bool = False
+) -> dict[str, Any] | None:
+    """A raw row under short keys; None where a number is missing that must be there."""
+    row: dict[str, Any] = {}
+    for key, axis in ((X, figure.x), (Y, figure.y)):
+        if key == Y and isinstance(figure.mark, Histogram) and not dot:
             continue
-        texts = (needed - numbers) & drawn.keys()
-        plain = {key: words(value) if key in texts else _plain(value) for key, value in drawn.items()}
-        rows.append(plain | _rounded_up(columns, drawn, row.get(figure.series or "") in figure.observed))
-    return Drawable(rows, columns, orders, left_out)
+        value = raw.get(axis.field)
+        row[key] = words(value) if key in orders else _number(value)
+        if row[key] is None or value is None:
+            return None
+    for key, name in ((SERIES, figure.series), (FACET, figure.facet)):
+        if name is not None and (name in raw or not dot):
+            row[key] = words(raw.get(name))
+    if figure.slider and figure.slider.field in raw:
+        row[SLIDE] = slides.index(raw[figure.slider.field]) if raw[figure.slider.field] in slides else -1
+    if isinstance(figure.mark, Polygons) and not dot:
+        row[SHAPE] = words(raw.get(figure.mark.shape))
+    if (value_field := getattr(figure.mark, "value", None)) and (value_field in raw or not dot):
+        value = raw.get(value_field)
+        named = isinstance(figure.mark, Regions) or (isinstance(figure.mark, Polygons) and isinstance(value, str))
+        row[VALUE] = words(value) if named else _number(value)
+        if row[VALUE] is None:
+            return None
+    return row
 
 
-def _columns(figure: Figure) -> list[Column]:
-    """The fields that the figure draws, then those that only the tooltip shows."""
+def _off_paper(figure: Figure, row: dict[str, Any]) -> bool:
+    """Whether a logarithmic axis has no place for it."""
+    pairs = ((row.get(X), figure.x), (row.get(Y), figure.y))
+    return any(axis.log and isinstance(value, int | float) and value <= 0 for value, axis in pairs)
+
+
+def _columns(figure: Figure, rows: list[dict[str, Any]]) -> list[Column]:
+    """The fields that tooltips and files show."""
+    there = {key for row in rows for key, value in row.items() if value is not None}
+    value, unit = getattr(figure.mark, "value", ""), getattr(figure.mark, "unit", None)
     columns = [
-        *([Column(figure.facet, FACET, _spaced(figure.facet))] if figure.facet else []),
-        *([Column(figure.series, SERIES, figure.series_title or _spaced(figure.series))] if figure.series else []),
+        Column(figure.facet or "", FACET, _spaced(figure.facet or "")),
+        Column(figure.series or "", SERIES, figure.series_title or _spaced(figure.series or "")),
         _of_axis(figure.x, figure.x.field, X, figure.x.title),
         _of_axis(figure.y, figure.y.field, Y, figure.y.title),
-        *([_of_axis(figure.y, figure.low, LOW, "from")] if figure.low else []),
-        *([_of_axis(figure.y, figure.high, HIGH, "to")] if figure.high else []),
+        _of_axis(figure.y, "low", LOW, "from"),
+        _of_axis(figure.y, "high", HIGH, "to"),
+        Column(
+            value,
+            VALUE,
+            getattr(figure.mark, "title", "") or _spaced(value),
+            **_unit(unit),
+        ),
     ]
-    drawn = {column.field for column in columns}
-    others = dict.fromkeys(field for row in figure.rows for field in row if field not in drawn)
-    return columns + [Column(field, f"e{i}", _spaced(field)) for i, field in enumerate(others)]
+    if figure.slider:
+        columns.insert(0, Column(figure.slider.field, SLIDE, figure.slider.title))
+    return [column for column in columns if column.key in there]
 
 
-def _of_axis(axis: Axis, field: str, key: str, title: str) -> Column:
-    return Column(field, key, title, axis.percent, f"{key}t" if axis.bound else "")
+def _of_axis(axis: Axis, name: str, key: str, title: str) -> Column:
+    return Column(name, key, title, **_unit(axis.unit), text=f"{key}t" if axis.bound else "")
 
 
-def _rounded_up(columns: list[Column], drawn: dict[str, Any], observed: bool) -> dict[str, str]:
-    """The bounds of a row as text, each end of a range of bounds included; nothing for what was observed."""
-    bounds = [c for c in columns if c.text and _number(drawn[c.key]) is not None and not observed]
-    return {c.text: (magnitude_percent if c.percent else magnitude)(drawn[c.key]) for c in bounds}
+def _unit(unit: Any) -> dict[str, Any]:
+    return {"percent": unit == PERCENT, "points": unit == POINTS}
+
+
+def _told(figure: Figure, columns: list[Column], row: dict[str, Any]) -> dict[str, Any]:
+    """With the bounds of a row as text, each end of a range of bounds included; nothing for what was observed."""
+    if row.get(SERIES) in {words(name) for name in figure.observed}:
+        return row
+    bounds = [column for column in columns if column.text and _number(row.get(column.key)) is not None]
+    return row | {c.text: (magnitude_percent if c.percent else magnitude)(row[c.key]) for c in bounds}
+
+
+def _values(figure: Figure, name: str) -> list[Any]:
+    """The different values of a field of the raw rows, in order of appearance; numbers by size."""
+    values: list[Any] = list(dict.fromkeys(row[name] for row in figure.rows if row.get(name) is not None))
+    numbers = all(_number(value) is not None and not isinstance(value, bool) for value in values)
+    return sorted(values) if numbers else values
 
 
 def _order(figure: Figure, axis: Axis) -> list[str]:
-    """The values of an axis side by side: as they appear, or by size if only bars and squares made them separate."""
-    values: list[Any] = list(dict.fromkeys(row.get(axis.field) for row in figure.rows))
+    """The values of an axis side by side: as they appear, or by size if only bars and cells made them separate."""
+    values: list[Any] = list(
+        dict.fromkeys(row.get(axis.field) for row in figure.rows if row.get(axis.field) is not None)
+    )
     if not axis.ordinal and all(_number(value) is not None for value in values):
         values.sort()
     return list(dict.fromkeys(map(words, values)))
+
+
+def _slide_words(axis: Axis, value: Any) -> str:
+    if axis.unit in (PERCENT, POINTS) and _number(value) is not None:
+        return f"{100 * value:.4g}%" if axis.unit == PERCENT else f"{100 * value:.4g} points"
+    return words(value)
 
 
 def _number(value: Any) -> float | int | None:
     return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _plain(value: Any) -> Any:
-    """As JSON knows it: an infinite number or a list of a tooltip becomes text."""
-    return value if value is None or isinstance(value, bool | int) or _number(value) is not None else str(value)
-
-
-def _spaced(field: str) -> str:
-    return field.replace("_", " ")
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")

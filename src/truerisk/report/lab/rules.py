@@ -9,7 +9,10 @@ from functools import cached_property
 from itertools import pairwise
 
 from truerisk.lab.figure import Figure, Rule
-from truerisk.report.lab.rows import FACET, HIGH, LOW, SERIES, Drawable, X, Y
+from truerisk.lab.marks import Bars, Histogram, Line, Slope
+from truerisk.report.lab.keys import DOT as POINT
+from truerisk.report.lab.keys import FACET, GROUP, HIGH, KIND, LOW, SERIES, Json, X, Y
+from truerisk.report.lab.rows import Drawable
 from truerisk.report.lab.scales import EDGE
 from truerisk.report.labels import text_width
 
@@ -149,13 +152,16 @@ def _marks(paper: _Paper) -> Iterator[_Box]:
             left = drawn.orders[X].index(row[X]) * band
             top, bottom = _reach(paper, row)
             yield _Box(left, top - DOT, left + band, bottom + DOT)
+        if isinstance(paper.figure.mark, Slope):  # a line may pass anywhere between its ends
+            yield from _slopes(paper, band)
         return
-    lines: dict[tuple[object, object], list[tuple[float, float, float]]] = {}
+    lines: dict[tuple[object, ...], list[tuple[float, float, float]]] = {}
     for row in drawn.rows:
         x, (top, bottom) = paper.x(row[X]), _reach(paper, row)
-        lines.setdefault((row.get(SERIES), row.get(FACET)), []).append((x, top, bottom))
+        if row[KIND] != POINT:
+            lines.setdefault((row.get(SERIES), row.get(FACET), row.get(GROUP)), []).append((x, top, bottom))
         yield _Box(x - DOT, top - DOT, x + DOT, bottom + DOT)
-    if paper.figure.mark != "line":
+    if not isinstance(paper.figure.mark, Line):
         return
     for points in lines.values():
         for (x, top, bottom), (other, top_2, bottom_2) in pairwise(sorted(points)):
@@ -166,10 +172,24 @@ def _marks(paper: _Paper) -> Iterator[_Box]:
                 yield _Box(middle - STEP, ends[0] - GAP, middle + STEP, ends[1] + GAP)
 
 
-def _reach(paper: _Paper, row: dict[str, float | None]) -> tuple[float, float]:
+def _slopes(paper: _Paper, band: float) -> Iterator[_Box]:
+    """The lines between neighboring values, as small boxes."""
+    lines: dict[tuple[object, ...], list[tuple[float, float]]] = {}
+    for row in paper.drawn.rows:
+        x = (paper.drawn.orders[X].index(row[X]) + 0.5) * band
+        lines.setdefault((row.get(SERIES), row.get(FACET), row.get(GROUP)), []).append((x, paper.y(row[Y])))
+    for points in lines.values():
+        for (x, y), (other, y_2) in pairwise(sorted(points)):
+            steps = max(1, math.ceil((other - x) / STEP))
+            for share in (k / steps for k in range(steps + 1)):
+                middle, at = x + share * (other - x), y + share * (y_2 - y)
+                yield _Box(middle - STEP, at - GAP, middle + STEP, at + GAP)
+
+
+def _reach(paper: _Paper, row: Json) -> tuple[float, float]:
     """From where to where a point reaches with its interval; a bar begins at the end of the axis, or at 0."""
     values = [value for key in (Y, LOW, HIGH) if (value := row.get(key)) is not None]
-    if paper.figure.mark == "bar":
+    if isinstance(paper.figure.mark, Bars | Histogram):
         values.append(paper.low if paper.figure.y.log else 0.0)
     places = [paper.y(value) for value in values]
     return min(places), max(places)

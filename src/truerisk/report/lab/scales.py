@@ -7,81 +7,131 @@ import math
 import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from truerisk.lab.figure import Axis, Figure
-from truerisk.report.lab.rows import HIGH, LOW, Drawable, X, Y
+from truerisk.lab.marks import Bars, Contour, Histogram, Map, Regions, Slope, Surface
+from truerisk.lab.units import PERCENT, POINTS
+from truerisk.report.lab.keys import BOTTOM, HIGH, LEFT, LOW, RIGHT, TOP, Json, X, Y
+from truerisk.report.lab.rows import Drawable
 
 LETTER = 0.56  # mean width of a letter, relative to the size of the type
 TICK_ROOM = 48  # pixels for the label of a tick on a logarithmic axis
 MOST_LINES = 4
 EDGE = 14  # pixels between the first or last point and the end of a continuous x axis
 ROOM = 0.05  # of the y axis, above and below what is drawn
+SMALL, LARGE = 1e-3, 1e6  # a logarithmic axis that leaves this range is labeled in powers of ten throughout
+FULL = (Map, Regions, Contour, Surface, Histogram)  # marks that fill their panel to its edges
 
-_NUMBER = (
-    "datum.value == 0 || (abs(datum.value) >= 1e-4 && abs(datum.value) < 1e7)"
-    " ? format(datum.value, ',.10~r') : format(datum.value, '.3~e')"
-)
+_NUMBER = "format(datum.value, ',.10~r')"
 _PERCENT = "format(100 * datum.value, ',.10~r') + '%'"
+_POINTS = "format(100 * datum.value, ',.10~r')"
+_DIGITS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 
 
-def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int) -> dict[str, Any]:
+def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int) -> Json:
     """The x channel of all layers of a panel ``width`` pixels wide."""
-    title = wrapped(figure.x.title, width, font)
+    title = wrapped(titled(figure.x), width, font)
     if X in drawn.orders:
+        padding = {"paddingInner": 0.28, "paddingOuter": 0.14} if isinstance(figure.mark, Bars) else {}
+        if isinstance(figure.mark, Slope):
+            padding = {"padding": 0.35}
         return {
             "field": X,
             "type": "ordinal",
             "sort": drawn.orders[X],
             "axis": {"title": title, "grid": False, **_side_by_side(drawn.orders[X], width, font)},
-            "scale": {"paddingInner": 0.28, "paddingOuter": 0.14} if figure.mark == "bar" else {},
+            "scale": padding,
         }
-    scale: dict[str, Any] = {"nice": False, "zero": figure.x.zero, "padding": EDGE}
-    numbers = drawn.numbers(X)
-    if figure.x.log:
-        scale = {"type": "log", "nice": False, "padding": EDGE}
+    numbers = drawn.numbers(X, LEFT, RIGHT) + ([0.0] if figure.x.zero and not figure.x.log else [])
+    full = isinstance(figure.mark, FULL)
+    scale: Json = {"domain": [min(numbers), max(numbers)], "nice": False, **({} if full else {"padding": EDGE})}
+    scale |= {"type": "log"} if figure.x.log else {"zero": False}
     return {
         "field": X,
         "type": "quantitative",
         "scale": scale,
-        "axis": {"title": title, **_ticks(figure.x, numbers, width)},
+        "axis": {"title": title, **ticks(figure.x, numbers, width), **_no_grid(figure)},
     }
 
 
-def y_encoding(figure: Figure, drawn: Drawable, height: float, ends: tuple[float, float]) -> dict[str, Any]:
-    """The y channel of all layers. Its title stands above the figure, where it can be read without a turn."""
+def y_encoding(figure: Figure, drawn: Drawable, height: float, ends: tuple[float, float], font: int) -> Json:
+    """The y channel of all layers; its title stands at the axis, in as many lines as it needs."""
+    title = wrapped(titled(figure.y), height, font)
     if Y in drawn.orders:
         order = drawn.orders[Y] if figure.y.ordinal else drawn.orders[Y][::-1]  # numbers rise upwards
-        return {"field": Y, "type": "ordinal", "sort": order, "axis": {"title": None, "grid": False, "labelLimit": 220}}
-    scale: dict[str, Any] = {"domain": list(ends), "nice": False, "zero": False}
+        axis: Json = {"title": title, "grid": False, "labelLimit": 220}
+        return {"field": Y, "type": "ordinal", "sort": order, "axis": axis}
+    scale: Json = {"domain": list(ends), "nice": False, "zero": False}
     if figure.y.log:
         scale = {"type": "log", "domain": list(ends), "nice": False}
-    axis = _ticks(figure.y, ends, 2 * height)
-    return {"field": Y, "type": "quantitative", "scale": scale, "axis": {"title": None, **axis}}
+    return {"field": Y, "type": "quantitative", "scale": scale,
+            "axis": {"title": title, **ticks(figure.y, ends, 2 * height), **_no_grid(figure)}}  # fmt: skip
+
+
+def _no_grid(figure: Figure) -> Json:
+    """Lines would cross what fills the panel."""
+    return {"grid": False} if isinstance(figure.mark, FULL) and not isinstance(figure.mark, Histogram) else {}
+
+
+def titled(axis: Axis) -> str:
+    """The title of an axis, with its unit where ticks do not show it.
+
+    >>> titled(Axis("gain", "reduction of the test error", POINTS))
+    'reduction of the test error (points)'
+    """
+    return f"{axis.title} (points)" if axis.unit == POINTS and "point" not in axis.title else axis.title
 
 
 def y_domain(figure: Figure, drawn: Drawable) -> tuple[float, float]:
     """From where to where the y axis goes: all that is drawn, the rules included, and a little room."""
-    values = drawn.numbers(Y, LOW, HIGH) + [rule.value for rule in figure.rules]
+    values = drawn.numbers(Y, LOW, HIGH, BOTTOM, TOP) + [rule.value for rule in figure.rules]
+    bars = isinstance(figure.mark, Bars | Histogram)
     if figure.y.log:
         positive = [value for value in values if value > 0]
         low, high = min(positive), max(positive)
         room = max((high / low) ** ROOM, 1.05)
-        return (10.0 ** math.floor(math.log10(low)) if figure.mark == "bar" else low / room), high * room
+        return (10.0 ** math.floor(math.log10(low) - 1e-9) if bars else low / room), high * room
     low, high = min(values), max(values)
-    if figure.mark == "bar" or figure.y.zero:
+    if isinstance(figure.mark, FULL) and not bars:
+        return (low, high) if low < high else (low - 0.5, high + 0.5)
+    if bars or figure.y.zero:
         low, high = min(low, 0.0), max(high, 0.0)
     room = ROOM * ((high - low) or abs(high) or 1.0)
-    return (low if low == 0 and (figure.mark == "bar" or figure.y.zero) else low - room), high + room
+    return (low if low == 0 and (bars or figure.y.zero) else low - room), high + room
 
 
-def _ticks(axis: Axis, numbers: Sequence[float], length: float) -> dict[str, Any]:
-    drawn: dict[str, Any] = {"labelExpr": _PERCENT if axis.percent else _NUMBER}
+def ticks(axis: Axis, numbers: Sequence[float], length: float) -> Json:
+    """Where an axis has its labels, all of them in one notation."""
+    drawn: Json = {"labelExpr": {PERCENT: _PERCENT, POINTS: _POINTS}.get(axis.unit, _NUMBER)}
     if axis.log:
-        return drawn | {"values": log_ticks(numbers, length)}
-    if all(float(number).is_integer() for number in numbers) and not axis.percent:
+        places = log_ticks(numbers, length)
+        if axis.unit not in (PERCENT, POINTS) and (min(places) < SMALL or max(places) >= LARGE):
+            drawn["labelExpr"] = _powers(places)
+        return drawn | {"values": places}
+    if all(float(number).is_integer() for number in numbers) and axis.unit not in (PERCENT, POINTS):
         drawn["tickMinStep"] = 1
+    largest = max(map(abs, numbers), default=0.0)
+    if axis.unit not in (PERCENT, POINTS) and (largest >= LARGE or 0 < largest < SMALL):
+        drawn["labelExpr"] = "datum.value == 0 ? '0' : format(datum.value, '.2~e')"
     return drawn | {"tickCount": max(3, min(8, int(length // 90)))}
+
+
+def _powers(places: Sequence[float]) -> str:
+    """The expression that labels these ticks as powers of ten, times 2 or 5 where they are that."""
+    return f"{json.dumps([power(place) for place in places])}[indexof({json.dumps(list(places))}, datum.value)]"
+
+
+def power(value: float) -> str:
+    """
+    >>> power(1e-5), power(1.0), power(2e7)
+    ('10\u207b\u2075', '1', '2\u00b710\u2077')
+    """
+    exponent = math.floor(math.log10(value) + 1e-9)
+    lead = value / 10.0**exponent
+    if exponent == 0:
+        return f"{lead:.3g}"
+    raised = "10" + ("\u207b" if exponent < 0 else "") + "".join(_DIGITS[int(d)] for d in str(abs(exponent)))
+    return raised if abs(lead - 1) < 1e-6 else f"{lead:.3g}\u00b7{raised}"
 
 
 def log_ticks(numbers: Sequence[float], length: float) -> list[float]:
@@ -127,7 +177,7 @@ def _even(low: float, high: float) -> list[float]:
     return [round(k * step, 12) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _side_by_side(labels: Sequence[str], width: float, font: int) -> dict[str, Any]:
+def _side_by_side(labels: Sequence[str], width: float, font: int) -> Json:
     """Labels of values side by side: in one line, else in several, else at a slant."""
     room = 0.94 * width / max(len(labels), 1)
     lines = [wrapped(label, room, font) for label in labels]

@@ -14,19 +14,15 @@ from truerisk.report.lab.rows import words
 
 MANY = 12  # different values of a setting; more are not listed
 NUMBER = re.compile(r"[-+\u2212\u2264\u2265<>~\u2248]?\s?\d.*|\u2013|")  # a cell that looks right at the right edge
-NO_END = re.compile(r"(\bal|\be\.g|\bi\.e|\bvs|\b[A-Z])\.$")  # full stops that end no sentence
 
 
-def first_sentence(text: str) -> str:
-    """The first sentence of a paragraph.
+def minus(text: str) -> str:
+    """Text with a real minus before numbers, as pages have it.
 
-    >>> first_sentence("Zhang et al. (2017) drew labels at random. The networks fit them.")
-    'Zhang et al. (2017) drew labels at random.'
+    >>> minus("-0.63 (-0.7 to 0.1) in mlp-3x512 --seed 5")
+    '\u22120.63 (\u22120.7 to 0.1) in mlp-3x512 --seed 5'
     """
-    for end in re.finditer(r"[.!?](?=\s)", text):
-        if not NO_END.search(text[: end.end()]):
-            return text[: end.end()]
-    return text
+    return re.sub(r"(?<![\w-])-(?=[\d.])", "\u2212", text)
 
 
 def duration(seconds: float) -> str:
@@ -100,8 +96,7 @@ def table(exhibit: Table) -> dict[str, Any]:
         {"title": title, "number": bool(rows) and all(NUMBER.fullmatch(row[i]) for row in rows)}
         for i, title in enumerate(exhibit.columns)
     ]
-    texts = {"title": exhibit.title, "caption": exhibit.caption}
-    return {**texts, "columns": columns, "rows": rows}
+    return {"columns": columns, "rows": rows}
 
 
 def _value(value: Any) -> str:

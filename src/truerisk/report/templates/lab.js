@@ -9,31 +9,49 @@ const number = (value, percent) => {
   };
   return percent ? `${text(100 * value)}%` : text(value);
 };
-const cell = (column, value) => typeof value === "number" ? number(value, column.percent) : String(value ?? "–");
+const cell = (column, value) => {
+  if (typeof value !== "number") return String(value ?? "–");
+  return column.points ? `${number(100 * value)} points` : number(value, column.percent);
+};
 // A bound comes with its text, because it must not be rounded down.
 const shown = (column, datum) => datum[column.text] ?? cell(column, datum[column.key]);
 
 function tooltip(figure) {
   const row = (datum, safe) => figure.columns
     .filter((column) => datum[column.key] !== undefined && datum[column.key] !== null)
-    .map((c) => `<tr><th>${safe(c.title)}</th><td>${safe(shown(c, datum))}</td></tr>`).join("");
+    .map((c) => [c.title, c.key === "v" ? figure.slides[datum.v] : shown(c, datum)])
+    .map(([title, text]) => `<tr><th>${safe(title)}</th><td>${safe(text)}</td></tr>`).join("");
   return { disableDefaultStyle: true, formatTooltip: (datum, safe) => `<table>${row(datum, safe)}</table>` };
 }
 
-function chosen(view) {  // the series clicked in the legend, as the next view of the same figure needs them
-  try {
-    return view ? view.data("chosen_store").map((tuple) => ({ s: tuple.values[0] })) : [];
-  } catch {
-    return [];  // a figure without a legend to click
+const SVG = "http://www.w3.org/2000/svg";
+const SHAPES = {
+  circle: "M0,-4.5a4.5,4.5 0 1 0 .01,0z", square: "M-4,-4h8v8h-8z", "triangle-up": "M0,-5L5,4H-5z",
+  diamond: "M0,-5.5L4.5,0L0,5.5L-4.5,0z", "triangle-down": "M0,5L5,-4H-5z", cross: "M-1.6,-5h3.2v3.4h3.4v3.2h-3.4v3.4h-3.2v-3.4h-3.4v-3.2h3.4z",
+};
+
+function glyph(entry) {  // as the series is drawn
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "-16 -8 32 16");
+  svg.setAttribute("aria-hidden", "true");
+  const add = (kind, values) => {
+    const part = document.createElementNS(SVG, kind);
+    for (const [name, value] of Object.entries(values)) part.setAttribute(name, value);
+    svg.append(part);
+  };
+  if (entry.glyph === "line") {
+    const dash = entry.dash[1] ? { "stroke-dasharray": entry.dash.join(" ") } : {};
+    add("path", { d: "M-15,0H15", fill: "none", stroke: entry.color, "stroke-width": 2.75, ...dash });
   }
+  if (entry.glyph === "square") add("path", { d: "M-7,-7h14v14h-14z", fill: entry.color });
+  else add("path", { d: SHAPES[entry.shape], fill: entry.color });
+  return svg;
 }
 
-function embed(element, figure, spec, series) {
+function embed(element, figure, spec, state) {
   spec = structuredClone(spec);
   spec.datasets = { rows: figure.rows };
-  for (const layer of (spec.spec ?? spec).layer) {
-    for (const param of layer.params ?? []) if (series.length) param.value = series;
-  }
+  for (const param of spec.params ?? []) param.value = state[param.name];
   return vegaEmbed(element, spec, {
     mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, tooltip: tooltip(figure),
   });
@@ -48,14 +66,14 @@ function save(name, blob) {
 }
 
 const files = {
-  async png(figure, series) {
-    const made = await embed(document.createElement("div"), figure, figure.file, series);
+  async png(figure, state) {
+    const made = await embed(document.createElement("div"), figure, figure.file, state);
     const canvas = await made.view.toCanvas(2);
     made.finalize();
     return new Promise((done) => canvas.toBlob(done, "image/png"));
   },
-  async svg(figure, series) {
-    const made = await embed(document.createElement("div"), figure, figure.file, series);
+  async svg(figure, state) {
+    const made = await embed(document.createElement("div"), figure, figure.file, state);
     const text = await made.view.toSVG();
     made.finalize();
     return new Blob([text], { type: "image/svg+xml" });
@@ -63,33 +81,96 @@ const files = {
   async csv(figure) {
     const quoted = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
     const lines = [figure.columns.map((column) => quoted(column.field))];
-    for (const row of figure.rows) lines.push(figure.columns.map((column) => quoted(row[column.key])));
+    for (const row of figure.rows.filter((each) => each.k === "m")) lines.push(figure.columns.map((column) => quoted(column.key === "v" ? figure.slides[row.v] : row[column.key])));
     return new Blob([lines.map((line) => line.join(",") + "\r\n").join("")], { type: "text/csv" });
   },
 };
 
+function legend(figure, place, state, change) {
+  const box = place.querySelector(".legend");
+  if (figure.legend_title && figure.legend.length) {
+    const title = document.createElement("span");
+    title.append(`${figure.legend_title}:`);
+    box.append(title);
+  }
+  for (const entry of figure.legend) {
+    const clickable = figure.clickable && entry.glyph !== "dot";
+    const button = document.createElement(clickable ? "button" : "span");
+    button.dataset.glyph = entry.glyph;
+    button.append(glyph(entry), entry.name);
+    box.append(button);
+    if (!clickable) continue;
+    button.type = "button";
+    button.setAttribute("aria-pressed", "false");
+    button.addEventListener("click", (event) => {
+      const had = state.chosen.includes(entry.name);
+      const others = event.shiftKey ? state.chosen.filter((name) => name !== entry.name) : [];
+      state.chosen = had ? others : [...others, entry.name];
+      for (const each of box.querySelectorAll("button")) {
+        each.setAttribute("aria-pressed", String(state.chosen.includes(each.textContent)));
+      }
+      change("chosen");
+    });
+  }
+  return box;
+}
+
+function slider(figure, place, state, change) {
+  const box = place.querySelector(".slide");
+  if (!box) return;
+  const [input, output, play] = ["input", "output", ".play"].map((part) => box.querySelector(part));
+  const show = () => {
+    state.slide = Number(input.value);
+    output.textContent = figure.slides[state.slide];
+    input.setAttribute("aria-valuetext", output.textContent);
+    change("slide");
+  };
+  let timer = 0;
+  const stop = () => { clearInterval(timer); timer = 0; play.textContent = "\u25b6"; };
+  input.addEventListener("input", () => { stop(); show(); });
+  play.addEventListener("click", () => {
+    if (timer) return stop();
+    if (Number(input.value) === figure.slides.length - 1) input.value = 0;
+    show();
+    play.textContent = "\u23f8";
+    timer = setInterval(() => {
+      input.value = Number(input.value) + 1;
+      show();
+      if (Number(input.value) === figure.slides.length - 1) stop();
+    }, figure.slides.length > 8 ? 450 : 900);
+  });
+  input.value = 0;
+  input.setAttribute("aria-valuetext", output.textContent);
+  box.hidden = false;
+}
+
 async function live(figure) {
   const place = document.getElementById(`figure-${figure.name}`);
   const plot = place.querySelector(".plot");
+  const state = { chosen: [], slide: 0 };
   let made = null, drawn = null;
+  const change = (name) => made?.view.signal(name, state[name]).runAsync();
+  const names = legend(figure, place, state, change);
+  slider(figure, place, state, change);
   async function draw() {
     const fits = figure.layouts.filter((layout) => layout.width <= plot.clientWidth).pop() ?? figure.layouts[0];
     if (fits === drawn) return;
     drawn = fits;
     const fresh = document.createElement("div");
-    const next = await embed(fresh, figure, fits.spec, chosen(made?.view));
+    const next = await embed(fresh, figure, fits.spec, state);
     if (drawn !== fits) return next.finalize();  // the window changed its size meanwhile
     made?.finalize();
     made = next;
+    // lines that carry their names need a legend for dots only
+    for (const entry of names.children) entry.hidden = fits.named && entry.dataset.glyph !== "dot" && !state.chosen.length;
+    names.hidden = [...names.children].every((entry) => entry.hidden);
     plot.replaceChildren(fresh);
   }
   await draw();
   new ResizeObserver(() => draw()).observe(plot);
-  for (const button of place.querySelectorAll("button")) {
+  for (const button of place.querySelectorAll("button[data-file]")) {
     const kind = button.dataset.file;
-    button.addEventListener("click", async () => {
-      save(`${figure.file_name}.${kind}`, await files[kind](figure, chosen(made.view)));
-    });
+    button.addEventListener("click", async () => save(`${figure.file_name}.${kind}`, await files[kind](figure, state)));
     button.hidden = false;
   }
 }

@@ -1,0 +1,58 @@
+"""Names of networks, data sets, and fields as people read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAMES = {
+    "mlp-1x512": "MLP 1x512",
+    "mlp-3x512": "MLP 3x512",
+    "alexnet": "AlexNet",
+    "alexnet-small": "AlexNet (small)",
+    "inception": "Inception",
+    "inception-small": "Inception (small)",
+    "inception-no-bn": "Inception without batch norm",
+    "inception-small-no-bn": "Inception (small) without batch norm",
+    "least-squares-sgd": "least squares by SGD",
+    "least-squares": "least squares",
+    "softmax-sgd": "softmax regression by SGD",
+    "mnist": "MNIST",
+    "mnist1d": "MNIST-1D",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar-10": "CIFAR-10",
+    "gaussian": "Gaussian points",
+}
+# Fields whose values are numbers: the words before the number, and after it.
+FIELDS = {
+    "n": ("", " examples"),
+    "p": ("corruption ", ""),
+    "width": ("width ", ""),
+    "noise": ("noise ", ""),
+}
+SHARES = ("p", "noise")  # fractions that people read as percentages
+
+
+def spell(value: Any) -> str:
+    """A value as people read it.
+
+    >>> spell("mlp-1x512"), spell("digits"), spell(1312)
+    ('MLP 1x512', 'digits', '1,312')
+    """
+    if isinstance(value, str):
+        return NAMES.get(value, value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def spell_field(name: str, value: Any) -> str:
+    """A value with the field that it belongs to, where a number alone would say nothing.
+
+    >>> spell_field("n", 1312), spell_field("p", 0.25), spell_field("model", "alexnet"), spell_field("lr", 0.1)
+    ('1,312 examples', 'corruption 25%', 'AlexNet', 'lr 0.1')
+    """
+    if isinstance(value, str):
+        return spell(value)
+    before, after = FIELDS.get(name, (f"{name} ", ""))
+    shown = f"{100 * value:g}%" if name in SHARES and isinstance(value, float | int) else spell(value)
+    return f"{before}{shown}{after}"

@@ -1,0 +1,16 @@
+"""Bars from 0, with their interval as a stroke."""
+
+from __future__ import annotations
+
+from truerisk.report.lab.keys import Json
+from truerisk.report.lab.marks.points import strokes
+from truerisk.report.lab.panel import Panel
+
+
+def layers(panel: Panel) -> list[Json]:
+    place = {**panel.place, "y": {**panel.y, "stack": None}, **panel.beside()}
+    if panel.figure.y.log:
+        place["y2"] = {"datum": panel.y["scale"]["domain"][0]}
+    mark = {"type": "bar", "tooltip": {"content": "data"}}
+    bars = panel.layer(mark, {**place, **panel.look("color"), **panel.strength(1)})
+    return [bars, *strokes(panel, panel.ink), *panel.seeds_as_dots(), *panel.dots()]

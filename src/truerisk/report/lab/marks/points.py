@@ -1,0 +1,24 @@
+"""Points, with their interval as a stroke; several series stand side by side."""
+
+from __future__ import annotations
+
+from truerisk.report.lab.keys import HIGH, LOW, Json
+from truerisk.report.lab.marks.line import inside
+from truerisk.report.lab.panel import Panel
+
+
+def layers(panel: Panel) -> list[Json]:
+    mark = {"type": "point", "filled": True, "size": 120, "tooltip": {"content": "data"}}
+    look = {**panel.look("color", "shape"), **panel.strength(1)}
+    points = panel.layer(mark, {**panel.place, **panel.beside(), **look})
+    return [*strokes(panel), *panel.seeds_as_dots(), points, *panel.dots()]
+
+
+def strokes(panel: Panel, color: str = "") -> list[Json]:
+    """The interval of each mark, in the color of its series or in one of its own."""
+    if not panel.drawn.numbers(LOW):
+        return []
+    place = {**panel.place, "y": {**panel.y, "field": LOW}, "y2": {"field": HIGH}, **panel.beside()}
+    look = {"color": {"value": color}} if color else panel.look("color")
+    mark = {"type": "rule", "strokeWidth": 2, "tooltip": None}
+    return [panel.layer(mark, {**place, **look, **panel.strength(1)}, more=inside(panel))]
