@@ -240,6 +240,6 @@ def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
             parts.append(text(0, y - 14, shortened(each.name, 34), "name"))
         else:
             parts.append(text(left - 14, y - 1 if each.note else y + 5, shortened(each.name, 28), "name", anchor="end"))
-            parts.append(text(left - 14, y + 14, shortened(each.note, 30), "soft", anchor="end", size=12))
+            parts.append(text(left - 14, y + 14, shortened(each.note, 31), "soft", anchor="end", size=12))
         parts.append(text(max(at(each.orders), at(0)) + 12, y + 5, each.words, "number"))
     return svg(parts, width, bottom + 46)

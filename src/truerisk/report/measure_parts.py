@@ -11,7 +11,7 @@ import numpy as np
 
 from truerisk.measures import BOUNDS, MEASURES, Measures
 from truerisk.measures.audit import Audit
-from truerisk.measures.finding import kind, ranked
+from truerisk.measures.finding import errors_sentence, kind, ranked
 from truerisk.measures.margin_shapes import NORMALIZED, PATH, PLAIN, SPECTRAL, medians, misclassified
 from truerisk.measures.ratios import factor, log10_ratio
 from truerisk.measures.registry import Value
@@ -102,6 +102,7 @@ def bounds_part(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
     useful = [bound for bound in bounds if not bound.vacuous]
     return {
         "figure": _bounds_figure(found),
+        "errors": "" if found.observed is None else errors_sentence(found.observed),
         "useful": len(useful),
         "count": several(len(bounds), "bound"),
         "columns": ["Value (rounded up)"],

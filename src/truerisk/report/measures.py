@@ -40,6 +40,10 @@ BY_DEFINITION = (
     "number: the function stays the same. The last column says what the definition of a measure implies; this network "
     "was not rescaled (truerisk measure --audit rescales it and measures again)."
 )
+CALIBRATE = (
+    "How large is large? truerisk measure --calibrate trains the same network on random labels, and shows each value "
+    "next to the value there."
+)
 RESCALED = "The last column says what the rescalings did to each number of this network."
 
 
@@ -77,7 +81,7 @@ def render_measures(
             headline=headline(found, audit),
             subtitle=_subtitle(found),
             hero=hero,
-            notes=[note for note in (_note(found), found.no_reference) if note],
+            notes=[note for note in (_note(found, audit), found.no_reference) if note],
             leading=_leading(found, audit, leading) if leading else None,
             told={"zoo": zoo_sentence(), "criterion": criterion(), "limits": zoo_limits()},
             families=[
@@ -126,17 +130,13 @@ def _calibration_hero(found: Measures) -> dict[str, Any] | None:
     rows = [
         Dot(v.name, v.orders, times(v.orders) + _way(v.simpler), _kind(v.simpler == 1), short(v.name)) for v in given
     ]
-    own, other = found.observed, found.reference.found.observed
-    rises = ""
-    if own is not None and other is not None and own.test is not None and other.test is not None:
-        ends = f"from {seen_percent(own.test.rate)} to {seen_percent(other.test.rate)}"
-        rises = f" Random labels take the held-out error {ends}, so a measure that explains it must change."
     return {
         **drawn(rows, "value on random labels / value of this network", "1: this network"),
         "title": "Random labels against true labels",
         "alternative": listed(rows, "Value on random labels over the value of this network"),
-        "caption": "Value of the same network trained on random labels, divided by the value of this network."
-        f"{rises} Teal dots predict a larger gap, by the sign of the measure in the zoo; red dots do not.",
+        "caption": "Value of the same network trained on random labels, divided by the value of this network. A "
+        "measure that explains the difference in held-out error must change. Teal dots predict a larger gap, by the "
+        "sign of the measure in the zoo; red dots do not.",
     }
 
 
@@ -172,14 +172,24 @@ def listed(rows: list[Dot], what: str) -> str:
 
 
 def _subtitle(found: Measures) -> str:
-    """Observed errors, and whether the headline rests on a reference that failed."""
-    fits = found.reference is None or found.reference.fitted
-    said = "" if found.observed is None else errors_sentence(found.observed)
-    return said if fits else f"{said} The random-label copy does not fit its labels.".strip()
+    """Observed errors; with a reference, those of both networks, and whether both fit their labels."""
+    own, reference = found.observed, found.reference
+    other = None if reference is None else reference.found.observed
+    if own is None or reference is None or other is None or own.test is None or other.test is None:
+        return "" if own is None else errors_sentence(own)
+    held_out = f"{seen_percent(own.test.rate)} of held-out examples, its copy on {seen_percent(other.test.rate)}"
+    fits = "The copy does not fit its random labels."
+    if reference.fitted:
+        rates = f"{seen_percent(own.train.rate)} and {seen_percent(other.train.rate)}"
+        fits = f"Training errors are {rates}: the copy has memorized its labels."
+    return f"This network errs on {held_out}. {fits}"
 
 
-def _note(found: Measures) -> str:
-    return "" if found.reference is None else found.reference.note
+def _note(found: Measures, audit: Audit | None) -> str:
+    """About the reference, or how to get one."""
+    if found.reference is not None:
+        return found.reference.note
+    return "" if audit is not None or found.no_reference else CALIBRATE
 
 
 def _leading(found: Measures, audit: Audit | None, names: list[str]) -> dict[str, Any]:
