@@ -81,6 +81,16 @@ def test_a_network_that_does_not_fit_says_so(blobs, monkeypatch):
     assert "does not fit its random labels: after 100 epochs it misclassifies" in note
 
 
+def test_a_network_that_fits_with_a_large_loss_is_told_apart(blobs, monkeypatch):
+    monkeypatch.setattr(trained, "TARGET_LOSS", 1e-9)
+    monkeypatch.setattr("truerisk.measures.calibration.LONGER", 1)
+    reference = truerisk.measure(wide, blobs, only=["parameters"], calibrate=True).reference
+    assert not reference.network.fitted
+    assert reference.found.observed.train.errors == 0
+    assert reference.fitted
+    assert "after 100 epochs it misclassifies none of these examples, but its loss is above" in reference.note
+
+
 def test_a_trained_module_is_re_initialized(blobs):
     module = wide()
     found = truerisk.measure(module, blobs, only=ONLY, calibrate=True)

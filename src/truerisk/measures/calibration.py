@@ -15,7 +15,7 @@ from torch import nn
 
 from truerisk.data import random_labels
 from truerisk.measures.subject import ROWS
-from truerisk.measures.trained import Network, train_module, training_plan
+from truerisk.measures.trained import TARGET_LOSS, Network, train_module, training_plan
 from truerisk.nets import count_errors, precision, reinitialized
 from truerisk.seeds import derive
 from truerisk.training.loop import DivergedError
@@ -65,7 +65,10 @@ def _note(trained: Network, network: Network) -> str:
     if trained.fitted:
         return f"{trained_how}; it misclassifies {seen_percent(wrong)} of these examples."
     assert trained.plan is not None
+    after = f"after {several(trained.plan.epochs, 'epoch')}"
+    if not wrong:
+        return f"{trained_how}; {after} it misclassifies none of these examples, but its loss is above {TARGET_LOSS:g}."
     return (
-        f"{trained_how}. It does not fit its random labels: after {several(trained.plan.epochs, 'epoch')} it "
-        f"misclassifies {seen_percent(wrong)} of these examples, so its numbers understate memorization."
+        f"{trained_how}. It does not fit its random labels: {after} it misclassifies {seen_percent(wrong)} of these "
+        "examples, so its numbers understate memorization."
     )
