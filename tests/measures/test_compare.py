@@ -137,3 +137,5 @@ def test_the_zoo_says_what_it_is_and_what_it_cannot_tell():
     assert "58.3% and 68.4%" in limits
     assert "loose comparison" in zoo_sentence()
     assert "picked out of 86" in limits
+    assert "chosen when their taus were known" in limits
+    assert "5 of 80 networks never reached" in limits

@@ -112,8 +112,10 @@ def zoo_limits() -> list[str]:
         f"All its gaps lie between {low} and {high}. Of all hyperparameters, {strongest} moves the gap most, by "
         f"{100 * move:.1f} points; the noise of one gap is {100 * about['noise']:.1f} points. So the zoo ranks small "
         "changes of large gaps; it cannot show which measures tell a gap of a few percent from these.",
-        f"The leading measures were picked out of {len(zoo().measures)} on these networks, so their tau is too large "
-        "if anything.",
+        f"The leading measures were picked out of {len(zoo().measures)} on these networks, by a rule that was chosen "
+        "when their taus were known. So tau is too large if anything, and no interval accounts for the choice.",
+        f"{about['trained'] - about['networks']} of {about['trained']} networks never reached the common training loss "
+        "and are left out.",
         "Most values depend on architecture, input size, and number of examples. The reference on random labels "
         "(--calibrate) shares all of these with the network; the zoo does not.",
     ]
