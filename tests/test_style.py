@@ -34,6 +34,16 @@ ROOMS = (
     "cli/declare/certify.py",
     "cli/declare/search.py",
     "cli/declare/verify_predict.py",
+    "cli/compare.py",
+    "cli/measure.py",
+    "cli/measured_network.py",
+    "cli/show_compare.py",
+    "cli/show_measures.py",
+    "cli/declare/measure.py",
+    "measures/*.py",
+    "report/compare.py",
+    "report/measure*.py",
+    "report/svg.py",
     "report/certificate.py",
     "report/figures.py",
     "report/labels.py",
@@ -48,9 +58,12 @@ ROOMS = (
     "lab/*.py",
     "lab/*/*.py",
 )
-TEMPLATES = ("certificate.html.j2", "lab.html.j2", "lab_index.html.j2", "tour.html.j2")
+TEMPLATES = (
+    "certificate.html.j2", "comparison.html.j2", "lab.html.j2", "lab_index.html.j2", "measures.html.j2",
+    "measures_parts.html.j2", "tour.html.j2",
+)  # fmt: skip
 UNITS = (r"\bwidths?\b(?!=)",)  # in the lab, a width is a number of hidden units
-COMMANDS = ("certify", "verify", "predict", "search", "tour")
+COMMANDS = ("certify", "verify", "predict", "search", "tour", "measure")
 
 BANNED = {
     r"\bfloors?\b": "hold-out baseline",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from truerisk.errors import NotRepeatedError, TrueriskError, VerificationError
     from truerisk.measures import measure
     from truerisk.measures.audit import audit
+    from truerisk.measures.compare import compare_measures
     from truerisk.nets import fold_batch_norm
     from truerisk.pacbayes import Gaussian, tighten
     from truerisk.symmetry import find_symmetry, path_norm
@@ -31,6 +32,7 @@ _WHERE = {
     "VerificationError": "truerisk.errors",
     "audit": "truerisk.measures.audit",
     "certify": "truerisk.certificates",
+    "compare_measures": "truerisk.measures.compare",
     "find_symmetry": "truerisk.symmetry",
     "fold_batch_norm": "truerisk.nets",
     "measure": "truerisk.measures",
@@ -51,6 +53,7 @@ __all__ = [
     "__version__",
     "audit",
     "certify",
+    "compare_measures",
     "find_symmetry",
     "fold_batch_norm",
     "measure",

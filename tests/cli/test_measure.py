@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from safetensors.torch import load_file, save_file
 from truerisk.data import load
 from truerisk.measures import BOUNDS, MEASURES, Subject, measure, trained
 from truerisk.measures import estimate as estimates
+from truerisk.measures.observed import held_out
+from truerisk.measures.zoo import zoo
 from truerisk.nets import architecture
 from truerisk.training import fit
 
@@ -91,7 +94,8 @@ def test_help_names_every_option(run):
     code, out, _ = run("measure", "--help")
     assert code == 0
     options = (
-        "data model weights init record only train delta rows seed layers list audit times out data-dir json quiet"
+        "data model weights init record only calibrate test train delta rows seed all family layers list audit times "
+        "out data-dir json quiet"
     )
     for option in options.split():
         assert f"--{option}" in out
@@ -133,7 +137,7 @@ def test_a_network_of_ones_own_with_batch_norm_and_a_residual_block(run, mine):
 
 
 def test_a_chain_has_bounds(run, chain):
-    code, out, _ = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--quiet")
+    code, out, _ = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--quiet", "--all")
     assert code == 0
     record = json.loads(Path("truerisk-measures/measures.json").read_text())
     assert len(record["bounds"]) >= 8
@@ -254,7 +258,7 @@ def test_what_is_costly_is_told_before(run, chain, monkeypatch):
 def test_the_page_is_left_out_where_its_extra_is_missing(run, chain, monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "altair", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     code, _, err = run("measure", *chain, *FEW)
     assert code == 0
     assert "truerisk[report]" in err
@@ -282,10 +286,10 @@ def test_ctrl_c_leaves_nothing(run, chain, monkeypatch):
         ("--times is 0", ["--audit", "--times", "0"]),
         ("the seed is -1", ["--seed", "-1"]),
         ("is a file", ["--out", "net.py"]),
-        ("is no seed", ["--init", "seed:x"]),
+        ("is not a seed", ["--init", "seed:x"]),
         ("does not exist", ["--init", "none.pt"]),
         ("do not fit", ["--init", "other.safetensors"]),
-        ("no JSON file", ["--record", "net.py"]),
+        ("not a JSON file", ["--record", "net.py"]),
         ("no JSON object", ["--record", "list.json"]),
         ("cannot be read", ["--record", "none.json"]),
         ("does not exist", ["--weights", "none.pt"]),
@@ -318,9 +322,9 @@ def test_a_training_here_records_all_that_measures_ask_for(run):
     """The gradients after one epoch by hand: the same network, trained for one epoch of the same plan."""
     only = ["--only", "gradient-noise-first-epoch", "--model", "mlp:5", "--rows", 20, "--json", "--quiet"]
     found = values(run("measure", *only)[1])["gradient-noise-first-epoch"]
-    data = load("digits")
+    data, _ = held_out(load("digits"), None, True, 0)
     arch = architecture("mlp:5", data.input_shape, data.classes)
-    plan = trained.training_plan(arch, data, 0)
+    plan = trained.training_plan(arch.name, data, 0)
     module = arch.build(plan.seed)
     fit(module, data, plan, after_epoch=lambda epochs: True)
     subject = Subject(module, data, rows=20, seed=plan.seed)
@@ -331,3 +335,168 @@ def test_a_training_here_records_all_that_measures_ask_for(run):
     gradients = torch.stack(rows)
     expected = float((gradients - gradients.mean(0)).square().sum(1).mean())
     assert found == pytest.approx(expected, rel=1e-4)
+
+
+MOST_LINES = 40
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_terminal_shows_the_finding_on_one_screen(run, chain):
+    """The headline, the leading measures, bounds in a line each, and where the rest is."""
+    code, out, err = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--quiet")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) <= MOST_LINES
+    record = json.loads(Path("truerisk-measures/measures.json").read_text())
+    text = " ".join(out.split())
+    shown = [name for name in zoo().leading(MEASURES) if name in {row["name"] for row in record["measures"]}]
+    assert len(shown) >= 3
+    assert all(name in text for name in shown)
+    assert "Training error is" in text
+    assert "no held-out examples were given (--test)" in text
+    assert "bounds are 1 or more and say nothing" in text
+    assert "add --all, or --family NAME" in text
+    everything = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--quiet", "--all")[1]
+    assert all(row["name"] in everything for part in ("measures", "bounds") for row in record[part])
+    norms = run("measure", *chain, "--rows", 30, "--quiet", "--family", "norms")[1]
+    assert all(row["name"] in norms for row in record["measures"] if row["family"] == "norms")
+    assert "hessian-trace" not in norms
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_audit_is_one_screen_too(run, chain):
+    code, out, _ = run("measure", *chain, "--init", "seed:5", "--rows", 30, "--audit", "--times", 1, "--quiet")
+    assert code == 0
+    assert len(out.splitlines()) <= MOST_LINES
+    moves = json.loads(Path("truerisk-measures/measures.json").read_text())["audit"]["moves"]
+    for family in {row["family"] for row in moves}:
+        verdicts = [row["verdict"] for row in moves if row["family"] == family]
+        kept = verdicts.count("not fooled")
+        assert re.search(rf"\n{family} +{kept} +{len(verdicts) - kept} ", out), family
+    everything = run("measure", *chain, "--rows", 30, "--audit", "--times", 1, "--quiet", "--all")[1]
+    assert all(row["name"] in everything for row in moves if not row["name"].startswith("distance"))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_held_out_examples_from_a_share_or_a_file(run, chain, tmp_path):
+    def observed(*more: object) -> dict:
+        out = run("measure", *chain, "--only", "parameters", "--json", "--quiet", *more)[1]
+        return json.loads(out)["observed"]
+
+    assert "held_out" not in observed()
+    share = observed("--test", 0.25)
+    assert (share["training"]["n"], share["held_out"]["n"]) == (45, 15)
+    data = np.load("train.npz")
+    np.savez("test.npz", X=data["X"][:30], y=data["y"][:30])
+    other = observed("--test", "test.npz")
+    assert (other["training"]["n"], other["held_out"]["n"]) == (60, 30)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_calibrate_adds_the_reference_to_every_number(run, mine):
+    only = ["--only", "parameters,l2-norm,path-norm", "--quiet"]
+    arguments = ["measure", "--model", "net.py:chain", *mine[2:], "--calibrate", *only]
+    code, out, err = run(*arguments, "--json")
+    assert (code, err) == (0, "")
+    record = json.loads(out)
+    assert record["random_labels"]["fitted"] in (True, False)
+    assert record["about"]["Reference"] == record["random_labels"]["note"]
+    for row in record["measures"]:
+        assert row["ratio"] == pytest.approx(row["random_labels"] / row["value"])
+    assert record["measures"][0]["ratio"] == 1
+    with open("truerisk-measures/measures.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["ratio"]) for row in rows] == [row["ratio"] for row in record["measures"]]
+    weights = load_file("truerisk-measures/random-labels.safetensors")
+    squares = sum(float(value.double().square().sum()) for value in weights.values())
+    assert record["measures"][1]["random_labels"] == pytest.approx(squares**0.5)
+    assert run(*arguments, "--json")[1] == out, "the same seed gives the same answer"
+    text = " ".join(run(*arguments)[1].split())
+    assert record["random_labels"]["note"] in text
+    assert "random labels" in text
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_no_reference_is_a_sentence_and_no_error(run, mine):
+    Path("bare.py").write_text(
+        "import torch\nfrom torch import nn\nclass Bare(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.weight = nn.Parameter(torch.ones(64, 3))\n    def forward(self, x):\n"
+        "        return x.flatten(1) @ self.weight\nmodule = Bare()\n"
+    )
+    code, out, _ = run("measure", "bare.py:module", *mine[2:], "--calibrate", "--only", "parameters", "--quiet")
+    assert code == 0
+    assert "There is no reference on random labels" in " ".join(out.split())
+
+
+def test_two_models_are_compared(run, mine):
+    code, out, err = run("measure", "net.py:chain", "net.py:build", *mine[2:], "--rows", 30, "--quiet")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) <= MOST_LINES
+    folder = Path("truerisk-measures")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "a.safetensors", "b.safetensors", "comparison.csv", "comparison.json", "report.html",
+    ]  # fmt: skip
+    record = json.loads((folder / "comparison.json").read_text())
+    assert (record["a"]["name"], record["b"]["name"]) == ("net.py:chain", "net.py:build")
+    rows = {row["name"]: row for row in record["measures"]}
+    assert rows["parameters"]["a"] == 64 * 6 + 6 + 6 * 3 + 3
+    for row in rows.values():
+        if row["a"] and row["b"] and row["a"] * row["b"] > 0:
+            assert row["ratio"] == pytest.approx(row["b"] / row["a"])
+    text = " ".join(out.split())
+    assert "A is net.py:chain: It misclassifies" in text
+    assert all(row["name"] in text for row in record["leading"])
+    page = (folder / "report.html").read_text()
+    assert "net.py:chain" in page
+    assert all(f">{name}<" in page for name in rows)
+
+
+@pytest.mark.usefixtures("undrawn_comparison")
+def test_two_weight_files_of_one_model(run, chain):
+    files = load_file("w.safetensors")
+    save_file({name: 2 * value for name, value in files.items()}, "twice.safetensors")
+    given = ["--model", "net.py:chain", "--data", "train.npz", "--only", "l2-norm", "--json", "--quiet"]
+    code, out, _ = run("measure", "w.safetensors", "twice.safetensors", *given)
+    [row] = json.loads(out)["measures"]
+    assert code == 0
+    assert row["ratio"] == pytest.approx(2)
+    alone = run("measure", "twice.safetensors", *given, "--out", "alone")[1]
+    assert values(alone)["l2-norm"] == row["b"]
+
+
+@pytest.fixture
+def undrawn_comparison(monkeypatch) -> None:
+    monkeypatch.setattr("truerisk.report.write_comparison", lambda path, *_: path)
+
+
+@pytest.mark.parametrize(
+    ("told", "arguments"),
+    [
+        ("3 networks are given", ["mlp:1", "mlp:2", "mlp:3"]),
+        ("leave out --model", ["mlp:1", "mlp:2", "--model", "mlp:3"]),
+        ("two models or two weight files", ["mlp:1", "w.safetensors"]),
+        ("use one of these ways", ["mlp:1", "mlp:2", "--weights", "w.safetensors"]),
+        ("measure each of them alone", ["mlp:1", "mlp:2", "--calibrate"]),
+        ("measure each of them alone", ["mlp:1", "mlp:2", "--audit"]),
+        ("one after the other", ["mlp:1", "--calibrate", "--audit"]),
+        ("no built-in", ["mlp:1", "transformer"]),
+        ("does not exist", ["a.pt", "b.pt", "--model", "mlp:1"]),
+        ("no family nonsense", ["--family", "nonsense"]),
+        ("share from 0 up to below 1", ["--test", "1.5"]),
+        ("give --weights", ["mlp:1", "mlp:2", "--init", "seed:0"]),
+    ],
+)
+def test_bad_networks_are_one_sentence(run, told, arguments):
+    code, out, err = run("measure", *arguments, "--quiet", "--only", "parameters")
+    assert (code, out) == (2, "")
+    assert told in err
+    assert len(err.strip().splitlines()) == 1
+    assert len(err.split()) <= 26
+    assert not Path("truerisk-measures").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_without_options_a_network_that_can_memorize(run):
+    out = run("measure", "--only", "parameters", "--quiet", "--json")[1]
+    assert json.loads(out)["about"]["Network"] == "mlp:512"
+    again = run("measure", "truerisk-measures/network.safetensors", "--only", "parameters", "--quiet", "--json")[1]
+    assert values(again) == values(out)

@@ -43,7 +43,7 @@ def untrainable(monkeypatch) -> None:
 def test_a_name_or_a_factory_is_trained_and_says_so(blobs, model):
     found = truerisk.measure(model, blobs, only=FEW, seed=2)
     assert found.trained is not None
-    assert found.trained.how.startswith("It was trained here first, on all 640 examples")
+    assert found.trained.how.startswith("It was trained here first, on 512 examples (128 others were held out)")
     assert found.record()["weights"] == found.trained.how
     assert set(found.values) == set(FEW)  # its own record and its own initial weights are there
     assert found["distance-l2"] > 0
@@ -55,7 +55,7 @@ def test_the_trained_network_gives_the_same_numbers_again(blobs):
     first = truerisk.measure(small, blobs, only=FEW)
     network = first.trained
     assert network is not None
-    again = truerisk.measure(network.module, blobs, network.init, record=network.record, only=FEW)
+    again = truerisk.measure(network.module, network.data, network.init, record=network.record, only=FEW)
     assert again.trained is None
     assert again == first
 
@@ -85,7 +85,8 @@ def test_an_audit_trains_too(blobs):
     found = truerisk.audit(small, blobs, only=["l2-norm", "path-norm"], times=1)
     assert found.before.trained is not None
     assert not found.moves["path-norm"].fooled
-    plain = truerisk.audit(found.before.trained.module, blobs, only=["l2-norm", "path-norm"], times=1)
+    network = found.before.trained
+    plain = truerisk.audit(network.module, network.data, only=["l2-norm", "path-norm"], times=1)
     assert plain == found
 
 

@@ -1,57 +1,32 @@
-"""The page of a network's measures: what it says, and how it looks in a real browser."""
+"""The page of a network's measures: what it says, and where the marks of its figures are."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from report.measured import EVIL, FACTS, LEADING, NAMES, audited, bound, panels, random_labels, some
 
-from truerisk.measures import BOUNDS, MEASURES, Bound, Measures, Value
-from truerisk.measures.audit import Audit, Moved
-from truerisk.report.measure_figures import bounds_figure, layers_figure, log10
-from truerisk.report.measures import LAYERED, render_measures, write_measures
-
-EVIL = "<script>document.title = 'taken'</script>"
-VISIBLE = "[...document.querySelectorAll('.plot svg')].filter(s => s.getClientRects().length)"
-NAMES = list(MEASURES)[:40]
-FACTS = {"Network": "mlp", "Data": "digits: 60 examples", "Seed": "0"}
-
-
-def bound(name: str, value: float, log: float | None = None) -> Bound:
-    return Bound(name, value, "A paper", "Theorem 1", "What it means.", {}, log)
-
-
-def some(layer: str = "a.layer") -> Measures:
-    """Numbers of all sizes under real names, some of them with layers, and bounds below and above 1."""
-    rng = np.random.default_rng(0)
-    values = {name: Value(float(10 ** rng.uniform(-8, 12))) for name in NAMES}
-    for name in NAMES[::3]:
-        values[name] = Value(3.0, layers={layer: 1.0, "b": 2.0, "c" * 60: 1e-5})
-    values[NAMES[1]] = Value.of_log(5000.0)
-    values[NAMES[2]] = Value(-2.5)
-    sizes = [0.31, 1.02, 7.0, 2e4, 1e9, *[1e12] * 20]
-    bounds = {name: bound(name, size) for name, size in zip(BOUNDS, sizes, strict=False)}
-    last = list(bounds)[-1]
-    bounds[last] = bound(last, math.inf, 2000.0)
-    skipped = {"one": "no layer is a convolution.", "two": "no layer is a convolution.", "three": "it is no chain."}
-    return Measures(values, bounds, skipped, 60, 3)
-
-
-def panels() -> dict[str, np.ndarray]:
-    margins = np.random.default_rng(0).normal(2.0, 1.5, size=500)
-    return {"margins": margins, "over spectral complexity": 1e-3 * margins, "over path norm": 1e-9 * margins}
-
-
-def audited(found: Measures) -> Audit:
-    moves = {}
-    for k, name in enumerate([*found.values, *found.bounds]):
-        invariant = (MEASURES | BOUNDS)[name].invariant
-        orders = 0.0 if invariant else (math.inf if k % 7 == 0 else 0.4 * k)
-        moves[name] = Moved(name, "measure", "f", invariant, 1.0, orders, 1e-5, "changed its sign")
-    return Audit(moves, found, 3e-16, 100, 5, 1.0)
+from truerisk.measures import BOUNDS, MEASURES, Measures, Value
+from truerisk.measures.audit import Moved
+from truerisk.measures.compare import Comparison
+from truerisk.measures.zoo import zoo
+from truerisk.report.compare import render_comparison
+from truerisk.report.measure_figures import (
+    Dot,
+    Mark,
+    bounds_figure,
+    layers_figure,
+    log10,
+    margins_figure,
+    ratios_figure,
+)
+from truerisk.report.measure_parts import LAYERED
+from truerisk.report.measures import render_measures
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +35,7 @@ def page() -> str:
 
 
 def words(page: str) -> str:
-    text = re.sub(r"<style>.*?</style>|<svg.*?</svg>", " ", page, flags=re.S)
+    text = re.sub(r"<style>.*?</style>|<svg.*?</svg>|<script>.*?</script>", " ", page, flags=re.S)
     return " ".join(re.sub(r"<[^>]+>", " ", text).split())
 
 
@@ -78,14 +53,75 @@ def test_everything_is_on_the_page(page):
     assert "vacuous: 868.6 orders of magnitude too large" in text
     assert f"1 of {len(found.bounds)} bounds says something" in text
     assert "one, two: no layer is a convolution." in text
-    invariant = sum(MEASURES[name].invariant for name in NAMES)
-    assert f"40 measures of one network; rescaling leaves {invariant} unchanged by definition." in text
+    assert f"Held-out error is 2.8%; the smallest of {len(found.bounds)} bounds is 0.31." in text
+    assert "10 of 359" not in text
+    assert "2.8% of 359 held-out examples (95% interval for the true risk: 1.3% to 5.1%)" in text
     assert "Nothing on this page is a certificate" in text
 
 
-def test_families_come_in_order_and_once(page):
-    families = re.findall(r'scope="rowgroup">([^<]+)<', page)
+def test_the_best_come_first_the_rest_is_folded_by_family(page):
+    order = [page.index(f'id="{name}"') for name in ("leading", "bounds", "margins", "measures", "layers")]
+    assert order == sorted(order)
+    leading = page[order[0] : order[1]]
+    assert re.findall(r'<span class="name">([^<]+)<', leading) == LEADING
+    for name in LEADING:
+        known = zoo().measures[name]
+        assert f"tau {known.tau:+.2f}".replace("-", "\u2212") in leading
+    assert "75 fully connected networks" in leading
+    assert "loose comparison" in leading
+    families = re.findall(r"<summary>([a-z]+) <span", page)
     assert families == list(dict.fromkeys(MEASURES[name].family for name in NAMES))
+    assert '<details class="family" open' not in page
+
+
+def test_one_histogram_of_margins(page):
+    section = page[page.index('id="margins"') : page.index('id="measures"')]
+    assert section.count("<svg") == 2, "one figure, drawn for screens and for phones"
+    medians = [f"{np.median(values):.4g}" for values in panels().values()]
+    assert re.findall(r'<td class="number">([^<]+)</td>', section) == medians
+
+
+def test_random_labels_stand_next_to_every_number():
+    found = some(reference=random_labels())
+    page = render_measures(found, panels(), FACTS, other={k: v / 50 for k, v in panels().items()})
+    text = words(page)
+    assert "leading measures rate this network simpler than a random-label copy." in text
+    assert "This network errs on 2.8% of held-out examples, its copy on 90.5%." in text
+    assert "Training errors are 0.07% and 0%: the copy has memorized its labels." in text
+    assert "The reference was trained on random labels." in text
+    leading = page[page.index('id="leading"') : page.index('id="bounds"')]
+    for name in LEADING:
+        row = leading[leading.index(f">{name}<") :].split("</tr>")[0]
+        value, other, ratio = re.findall(r'data-label="(?:Value|Random labels|Ratio)">([^<]*)<', row)
+        assert float(other.replace(",", "")) / float(value.replace(",", "")) == pytest.approx(
+            float(ratio.replace(",", "")), rel=6e-3
+        )
+    section = page[page.index('id="margins"') : page.index('id="measures"')]
+    assert "over path norm" in section
+    assert re.findall(r'<td class="number">(0\.02)</td>', section) == ["0.02"] * 3
+    assert "does not fit" not in text
+    failed = some(reference=random_labels(fits=False))
+    assert "The copy does not fit its random labels." in words(render_measures(failed, panels(), FACTS))
+    reason = "There is no reference on random labels: no."
+    assert reason in words(render_measures(some(no_reference=reason), panels(), FACTS))
+
+
+def test_the_csv_of_the_page_is_that_of_the_numbers(page):
+    [data] = re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]+)"', page)
+    assert base64.b64decode(data).decode() == some().csv()
+
+
+def test_the_policy_allows_this_script_and_no_other(page):
+    [script] = re.findall(r"<script>(.*?)</script>", page, flags=re.S)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    allowed = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert allowed == {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{digest}'",
+        "style-src": "'unsafe-inline'",
+        "img-src": "data:",
+    }
 
 
 def test_the_audit_replaces_what_is_declared():
@@ -94,29 +130,35 @@ def test_the_audit_replaces_what_is_declared():
     fooled = len(audited(found).fooled)
     assert f"{fooled} of {len(found.values) + len(found.bounds)} numbers changed while the network stayed" in text
     assert "No output changed by more than 3e-16" in text
-    assert "orders of magnitude" in text
+    assert re.search(r"changed \u00d7[\d.,]+", text)
     assert "changed its sign" in text
     assert "may change" not in text
-    assert "by definition" not in text.lower()
+    assert "this network was not rescaled" not in text
     wrong = audited(found)
     name = next(iter(wrong.moves))
     wrong.moves[name] = Moved(name, "measure", "f", True, 1.0, 2.0, 1e-5)
     assert f"Declared wrongly as invariant: {name}." in words(render_measures(found, panels(), FACTS, wrong))
 
 
-def test_nothing_is_claimed_that_was_not_tried(page):
-    text = words(page)
-    assert "this network was not rescaled" in text
-    assert "When rescaled" not in text
-    assert not re.search(r"rescaling[^.]* changes \d|\bchanged|fooled|unchanged (?!by definition)", text)
+def test_one_wording_for_what_a_rescaling_does(page):
+    cells = set(re.findall(r'<span class="(?:stays|moves)">([^<]+)<', page))
+    assert cells == {"unchanged", "may change"}
+    assert "this network was not rescaled" in words(page)
+    assert not re.search(r"rescaling[^.]* changes \d|\bfooled", words(page))
 
 
 def test_text_never_becomes_markup():
-    found = some(layer=EVIL)
+    found = some(layer=EVIL, reference=random_labels(EVIL), no_reference=EVIL)
     found.skipped["three"] = EVIL
-    page = render_measures(found, {EVIL: panels()["margins"]}, FACTS | {"Network": EVIL, EVIL: EVIL})
-    assert "<script" not in page
-    assert page.count("&lt;script&gt;") >= 8
+    evil = FACTS | {"Network": EVIL, EVIL: EVIL}
+    pages = [
+        render_measures(found, {EVIL: panels()["margins"]}, evil),
+        render_comparison(Comparison(found, found, (EVIL, "b")), evil | {"Data": EVIL}),
+    ]
+    for page in pages:
+        assert page.count("<script") == 1, "its own"
+        assert "document.title = 'taken'" not in page
+        assert page.count("&lt;script&gt;") >= 5
 
 
 def test_without_margins_bounds_layers_or_measures():
@@ -126,8 +168,8 @@ def test_without_margins_bounds_layers_or_measures():
     assert "Skipped" not in page
     one = Measures({NAMES[0]: Value(1.0)}, {}, {}, 60, 3)
     text = words(render_measures(one, {"margins": panels()["margins"]}, FACTS))
-    assert "1 measure of one network" in text
-    assert "not defined for this network" in text
+    assert "1 measure of one network." in text
+    assert "Not defined for this network" in text
 
 
 def test_nothing_is_fetched(page):
@@ -135,23 +177,83 @@ def test_nothing_is_fetched(page):
     assert not re.search(r"https?:|@import|url\((?!#)", plain)
 
 
+def test_a_comparison_tells_both_networks():
+    small, large = (
+        some(),
+        Measures(random_labels().found.values, {}, {}, 60, 3, observed=random_labels().found.observed),
+    )
+    page = render_comparison(Comparison(small, large, ("mlp:64", "mlp:512")), FACTS | {"Data": "digits"})
+    text = words(page)
+    assert "A: mlp:64. B: mlp:512." in text
+    assert "Held-out errors: 2.8% (A) and 90.5% (B) of 359 examples. Training errors: 0.07% (A) and 0% (B)." in text
+    alike = render_comparison(Comparison(small, small, ("a", "b")), FACTS)
+    assert "their 95% intervals overlap" in words(alike)
+    [data] = re.findall(r"base64,([^\"]+)\"", page)
+    assert base64.b64decode(data).decode() == Comparison(small, large).csv()
+
+
+# ---- figures -------------------------------------------------------------------------------------------------------
+
+
+def rects(figure: str, kind: str) -> list[tuple[float, float]]:
+    """(left end, width) of each bar of a class."""
+    found = re.findall(rf'<rect class="[^"]*\b{kind}\b[^"]*" x="([-\d.]+)" y="[-\d.]+" width="([-\d.]+)"', figure)
+    return [(float(x), float(width)) for x, width in found]
+
+
 def test_bars_of_bounds_end_where_they_should():
     """On the logarithmic axis the way from 1 to each bound is in proportion to its orders of magnitude."""
     names = list(BOUNDS)[:3]
-    figure = bounds_figure([bound(names[0], 0.01), bound(names[1], 100.0), bound(names[2], 1e8)], 780)
-    bars = re.findall(r'<path [^>]*d="M([-\d.]+),[-\d.]+h([-\d.]+)[^"]*"[^>]* fill="#', figure)
-    starts, lengths = ([float(number) for number in numbers] for numbers in zip(*bars, strict=True))
-    assert len(lengths) == 3
-    assert lengths[0] == pytest.approx(lengths[1], rel=1e-6)
-    assert lengths[2] == pytest.approx(4 * lengths[1], rel=1e-6)
-    assert starts[1] == pytest.approx(starts[2])
-    assert starts[0] + lengths[0] == pytest.approx(starts[1])
+    sizes = [bound(names[0], 0.01), bound(names[1], 100.0), bound(names[2], 1e8)]
+    figure = bounds_figure(sizes, None, 780)
+    [(low, down)], [(start, up), (same, most)] = rects(figure, "good"), rects(figure, "bad")
+    assert down == pytest.approx(up, abs=0.02)
+    assert most == pytest.approx(4 * up, abs=0.05)
+    assert start == same == pytest.approx(low + down, abs=0.02)
+
+
+@pytest.mark.parametrize("width", [780, 320])
+def test_the_observed_error_is_where_a_bound_of_its_size_would_end(width):
+    sizes = [bound("a", 0.028), bound("b", 1e4)]
+    figure = bounds_figure(sizes, Mark(0.028, "held-out error 2.8%", (0.01, 0.05)), width)
+    lines = {float(x) for x in re.findall(r'<path class="observed" d="M([\d.]+),', figure)}
+    [(left, _)] = rects(figure, "good")
+    assert list(lines) == [pytest.approx(left, abs=0.02)]
+    one = left + rects(figure, "good")[0][1]
+    scale = (one - left) / -math.log10(0.028)  # pixels of a power of ten
+    for start, wide in rects(figure, "band"):
+        assert (start, start + wide) == pytest.approx((one - 2 * scale, one + scale * math.log10(0.05)), abs=0.1)
+    assert "held-out error 2.8%" in figure
+    none = bounds_figure(sizes, Mark(0.0, "training error 0%"), width)
+    assert "\u2190 training error 0%" in none
 
 
 def test_bounds_beyond_floats_have_a_place():
     assert log10(bound("b", math.inf, 2000.0)) == pytest.approx(2000 / math.log(10))
     assert math.isfinite(log10(bound("b", math.inf)))
-    assert "10\u2078\u2070\u2070" in bounds_figure([bound("vc", math.inf, 2000.0)], 780)
+    assert "10\u2078\u2070\u2070" in bounds_figure([bound("vc", math.inf, 2000.0)], None, 780)
+
+
+@pytest.mark.parametrize("width", [780, 320])
+def test_dots_of_ratios_are_in_proportion_to_their_logarithms(width):
+    rows = [Dot("a", 1.0, "x", "good"), Dot("b", -0.5, "y", "bad"), Dot("c", 2.0, "z", "good")]
+    figure = ratios_figure(rows, "axis", "1", width)
+    one = {float(x) for x in re.findall(r'<circle class="hollow" cx="([\d.]+)"', figure)}
+    at = [float(x) for x in re.findall(r'<circle class="(?:good|bad)" cx="([\d.]+)"', figure)]
+    [origin] = one
+    assert [(x - origin) / (at[0] - origin) for x in at] == pytest.approx([1.0, -0.5, 2.0], abs=0.01)
+
+
+def test_shares_of_the_histogram():
+    own = np.array([-1.0] * 10 + [1.0] * 30)
+    figure = margins_figure(own, None, "margin", 780)
+    heights = {
+        kind: float(re.findall(rf'class="bin {kind}"[^/]*height="([\d.]+)"', figure)[0]) for kind in ("own", "bad")
+    }
+    assert heights["own"] == pytest.approx(3 * heights["bad"], abs=0.05)
+    both = margins_figure(np.full(9, 1.0), np.full(9, 0.01), "margin", 780)
+    [(here, _)], [(there, wide)] = rects(both, "own"), rects(both, "random")
+    assert there + wide < here
 
 
 def test_layers_are_in_the_order_in_which_they_run():
@@ -164,80 +266,3 @@ def test_few_measures_are_drawn_layer_by_layer(page):
     drawn = {name for name in NAMES if f">{name}</text>" in section}
     assert 1 <= len(drawn) <= LAYERED
     assert len({MEASURES[name].family for name in drawn}) == len(drawn)
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory) -> dict[str, Path]:
-    """Two pages in files, without and with an audit."""
-    found, folder = some(layer=EVIL), tmp_path_factory.mktemp("pages")
-    facts = FACTS | {"Network": "n" * 200, "Weights": EVIL}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("truerisk.report.measures.margin_panels", lambda subject: panels())
-        return {
-            kind: write_measures(folder / f"{kind}.html", found, None, facts, audit=audit)  # type: ignore[arg-type]
-            for kind, audit in (("plain", None), ("audited", audited(found)))
-        }
-
-
-@pytest.mark.parametrize("width", [1200, 700, 390, 320])
-@pytest.mark.parametrize("kind", ["plain", "audited"])
-def test_page_in_a_browser(browser, written, kind, width):
-    browser.open(written[kind], width)
-    assert browser.driver.title.startswith("Measures: nnn")
-    assert browser.run("return window.innerWidth") == width
-    for scheme in ("light", "dark"):
-        browser.paper(width, scheme)
-        browser.run("document.querySelectorAll('details').forEach(d => d.open = false)")
-        looks_right(browser)
-    assert browser.requests() == []
-    assert browser.console() == []
-
-
-def looks_right(browser) -> None:
-    """Nothing is cut off or too small, with the details closed and open."""
-    run = browser.run
-    assert browser.fits()
-    run("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert browser.fits()
-    sizes = run(f"return {VISIBLE}.map(s => [s.getBoundingClientRect().width, s.getBoundingClientRect().height])")
-    assert len(sizes) == 3
-    assert all(size[0] > 250 and size[1] > 100 for size in sizes)
-    smallest = run(
-        f"return Math.min(...{VISIBLE}.map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width * "
-        "Math.min(...[...s.querySelectorAll('text')].map(t => parseFloat(getComputedStyle(t).fontSize)))))"
-    )
-    assert smallest > 9
-    outside = run(
-        f"return {VISIBLE}.flatMap(s => {{ const b = s.getBoundingClientRect(); return [...s.querySelectorAll('text')]"
-        ".filter(t => t.textContent && (t.getBoundingClientRect().left < b.left - 3 || "
-        "t.getBoundingClientRect().right > b.right + 3)).map(t => t.textContent) })"
-    )
-    assert outside == []
-    assert browser.clashes() == []
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_no_line_runs_through_the_names_of_bounds(browser, tmp_path, width):
-    values = dict(zip(BOUNDS, (0.3, 7.831, 9.99, 1781.0, 2e5), strict=False))
-    found = Measures({}, {name: bound(name, value) for name, value in values.items()}, {}, 60, 3)
-    path = tmp_path / "bounds.html"
-    path.write_text(render_measures(found, {}, FACTS), encoding="utf-8")
-    browser.open(path, width)
-    assert browser.clashes() == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast(browser, written, scheme):
-    browser.open(written["audited"], 1200, scheme)
-    run = browser.run
-    paper = run("return getComputedStyle(document.body).backgroundColor")
-    assert (browser.luminance(paper) > 0.5) == (scheme == "light")
-    for selector in ("h1", ".kicker", "figcaption", "td", ".meaning", "summary", ".stays", ".moves", "li", "footer"):
-        colour = run("return getComputedStyle(document.querySelector(arguments[0])).color", selector)
-        assert browser.contrast(colour, paper) >= 4.5, selector
-    fills = f"return {VISIBLE}.flatMap(s => [...s.querySelectorAll(arguments[0])].map(t => getComputedStyle(t).fill))"
-    texts, bars = run(fills, "text"), run(fills, ".mark-rect path")
-    assert texts
-    assert bars
-    assert min(browser.contrast(colour, paper) for colour in set(texts)) >= 4.5
-    assert min(browser.contrast(colour, paper) for colour in set(bars)) >= 3

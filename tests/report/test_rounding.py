@@ -131,11 +131,14 @@ def measured(request) -> tuple[float, Measures]:
 def test_measure(measured, wide, capsys):
     x, found = measured
     [name] = found.bounds
-    show_measures.measures(found, "How.", 1e-9, False, Path("out"), None)
+    show_measures.measures(found, "How.", show_measures.Shown(1e-9, full=True), Path("out"), None)
     text = capsys.readouterr().out
     assert_near(re.findall(rf"\n{re.escape(name)} +{NUMBER}", text), x)
     check_at_least(percent_next_to("at most", text) or ["100"], min(x, 1.0), 100)
     assert "probability 0.999999999," in text
+    show_measures.measures(found, "How.", show_measures.Shown(1e-9), Path("out"), None)
+    text = capsys.readouterr().out
+    assert_near(re.findall(rf"{re.escape(name)} {NUMBER}\.\n", text), x)
     moved = Moved(name, "bound", "f", True, x, 0.0, 1e-5)
     show_measures.audit(Audit({name: moved}, found, 4.01e-16, 100, 5, 1.0), "How.", Path("out"), None)
     text = capsys.readouterr().out
@@ -203,10 +206,10 @@ def test_the_parts_on_the_page_add_up(pac_bayes, x):
 def test_the_page_of_measures(measured):
     x, found = measured
     page = render_measures(found, {"margins": np.array([-1.0, 1.0])}, {"Network": "n", "Data": "d"})
-    table = page[page.index('id="bounds"') :]
-    assert_near(re.findall(rf'<td class="number">{NUMBER}</td>', table), x)
+    table = page[page.index('id="bounds"') : page.index('id="margins"')]
+    assert_near(re.findall(rf'<td class="number"[^>]*>{NUMBER}</td>', table), x)
     assert_near(re.findall(rf"the smallest is {NUMBER} ", page), x)
-    labels = [text for text in re.findall(rf">{NUMBER}</text>", table) if value(text) > 1e-3]
+    labels = [text for text in re.findall(rf">{NUMBER}</text>", page) if value(text) > 1e-3]
     assert [text for text in labels if 0 <= value(text) - Fraction(repr(x)) <= Fraction(repr(x)) / 1000], labels
 
 

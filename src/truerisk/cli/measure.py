@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, Any
 from truerisk import progress, words
 from truerisk.atomic import write_atomically
 from truerisk.certificates.folder import refuse_certificate
+from truerisk.cli.measured_network import Choice, load_network
 from truerisk.errors import TrueriskError
 from truerisk.names import OUTPUTS
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from truerisk.data import Data
     from truerisk.measures import Measures, Subject
     from truerisk.measures.audit import Audit
     from truerisk.measures.trained import Network
-    from truerisk.nets import Architecture
 
 
 @dataclass(frozen=True)
 class Options:
     """What was asked for, besides network and data."""
 
-    weights: Path | None
     init: str | None
     record: Path | None
     only: list[str] | None
@@ -41,6 +39,15 @@ class Options:
     out: Path
     data_dir: Path | None
     outputs: str | None = None
+    test: str | None = None  # held-out examples: data, or a share
+    calibrate: bool = False
+    full: bool = False  # print everything
+    family: str | None = None  # print this family
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The numbers to compute."""
+        return {"only": self.only, "train": self.train, "delta": self.delta}
 
 
 def show_list(json: bool) -> None:
@@ -61,45 +68,48 @@ def show_list(json: bool) -> None:
     print(json_module.dumps({"measures": measures, "bounds": bounds}))
 
 
-def measure(model: str | None, data: str | None, options: Options, json: bool, quiet: bool) -> None:
-    """Measure (or audit), write the files, print."""
+def measure(choices: list[Choice], data: str | None, options: Options, json: bool, quiet: bool) -> None:
+    """Measure one network (or audit it), or compare two; write the files, print."""
     progress.enable(not quiet)
-    _check(options)
+    _check(options, len(choices))
     try:
-        _measure(model, data, options, json, quiet)
+        if len(choices) == 2:
+            from truerisk.cli.compare import compare
+
+            compare(choices, data, options, json, quiet)
+        else:
+            _measure(choices[0], data, options, json, quiet)
     except KeyboardInterrupt:
         print("stopped; nothing was written.", file=sys.stderr)
         sys.exit(130)
 
 
-def _measure(model: str | None, data: str | None, options: Options, json: bool, quiet: bool) -> None:
+def _measure(choice: Choice, data: str | None, options: Options, json: bool, quiet: bool) -> None:
     from truerisk.cli import show_measures
     from truerisk.data import load
-    from truerisk.measures import Subject
-    from truerisk.measures.table import costly, measure_subject, wanted
+    from truerisk.measures.table import calibrated, costly, measure_network, subject_of, wanted
 
     wanted(options.only, options.train)  # a slip in a name is told before anything is trained
-    network = _network(model, load("digits" if data is None else data, options.data_dir), options, quiet)
-    loaded = network.data
-    settings: dict[str, Any] = {"record": network.record, "rows": options.rows, "seed": options.seed}
-    subject = Subject(network.module, loaded, network.init, **settings)
+    network = load_network(choice, load("digits" if data is None else data, options.data_dir), options, quiet)
+    settings: dict[str, Any] = {"rows": options.rows, "seed": options.seed}
+    subject = subject_of(network, **settings)
     if not quiet and costly(options.only, options.train):
-        _tell_cost(subject, runs=1 + (options.times or 0))
-    audited = _audit(network, loaded, options, settings) if options.times else None
-    found = audited.before if audited else measure_subject(
-        subject, only=options.only, train=options.train, delta=options.delta
-    )  # fmt: skip
-    facts = _facts(network, loaded, found, options)
+        _tell_cost(subject, runs=1 + (options.times or 0) + options.calibrate)
+    audited = _audit(network, options) if options.times else None
+    found = audited.before if audited else measure_network(network, subject=subject, **settings, **options.asked)
+    found = calibrated(found, network, **settings, **options.asked) if options.calibrate else found
+    facts = _facts(network, found, options)
     report = _write(network, subject, found, audited, facts, options)
     if json:
         print(json_module.dumps(_record(found, audited, facts), allow_nan=False))
     elif audited:
-        show_measures.audit(audited, network.how, options.out, report)
+        show_measures.audit(audited, network.how, options.out, report, full=options.full or bool(options.only))
     else:
-        show_measures.measures(found, network.how, options.delta, options.layers, options.out, report)
+        shown = show_measures.Shown(options.delta, options.layers, options.full or bool(options.only), options.family)
+        show_measures.measures(found, network.how, shown, options.out, report)
 
 
-def _check(options: Options) -> None:
+def _check(options: Options, networks: int) -> None:
     if not 0 < options.delta < 1:
         raise TrueriskError(f"delta is {options.delta}, but must be above 0 and below 1 (--delta).")
     if options.rows < 1:
@@ -107,62 +117,26 @@ def _check(options: Options) -> None:
     if options.times is not None and options.times < 1:
         raise TrueriskError(f"--times is {options.times}, but must be at least 1.")
     if options.seed < 0:
-        raise TrueriskError(f"the seed is {options.seed}, but must be a whole number that is not negative.")
+        raise TrueriskError(f"the seed is {options.seed}, but must be an integer of at least 0; try --seed 0.")
     if options.out.exists() and not options.out.is_dir():
         raise TrueriskError(f"--out {options.out} is a file; give a folder.")
     if options.outputs not in (None, *OUTPUTS):
         raise TrueriskError(f"--outputs is {options.outputs}, but must be {' or '.join(OUTPUTS)}; choose one.")
     refuse_certificate(options.out, "give another --out")
-    if options.init is not None and options.weights is None:
-        raise TrueriskError("--init says where the training of --weights began: give --weights FILE too.")
+    if options.calibrate and options.times is not None:
+        raise TrueriskError("--calibrate and --audit are two questions; ask them one after the other.")
+    if networks == 2 and (options.calibrate or options.times is not None):
+        option = "--calibrate" if options.calibrate else "--audit"
+        raise TrueriskError(f"{option} is about one network, but two are given; measure each of them alone.")
+    if options.family is not None:
+        _check_family(options.family)
 
 
-def _network(model: str | None, data: Data, options: Options, quiet: bool) -> Network:
-    """The network with its weights from a file, or as the module came, or trained now."""
-    from truerisk.measures.trained import as_it_came, train, training_plan
-    from truerisk.nets import MODULE, architecture, fitted, load_weights
+def _check_family(family: str) -> None:
+    from truerisk.measures import MEASURES
 
-    arch = architecture(model, data.input_shape, data.classes, trust_factory=True)
-    record = {} if options.record is None else _read_record(options.record)
-    if options.weights is not None:
-        module = arch.template()
-        load_weights(module, options.weights)
-        init = None if options.init is None else _initial(arch, options.init)
-        how = f"Its weights are those of {options.weights}."
-        return as_it_came(arch.name, module, data, init, record, options.outputs, how)
-    if arch.kind == MODULE:
-        return as_it_came(arch.name, arch.template(), data, None, record, options.outputs)
-    arch, data = fitted(arch, data, options.outputs)
-    plan = training_plan(arch, data, options.seed)
-    if not quiet:
-        print(f"no --weights: {arch.name} is trained first, for up to {plan.epochs} epochs", file=sys.stderr)
-    return train(arch, data, plan, record=record, rows=options.rows)
-
-
-def _initial(arch: Architecture, init: str) -> nn.Module:
-    """The network as it was before training: from a file, or built again from a seed ("seed:7")."""
-    from truerisk.nets import load_weights
-
-    kind, _, seed = init.partition(":")
-    if kind == "seed":
-        if not seed.isdecimal():
-            raise TrueriskError(f"--init {init} is no seed; give seed:N with a whole number, or a file of weights.")
-        return arch.build(int(seed))
-    module = arch.template()
-    load_weights(module, init)
-    return module
-
-
-def _read_record(path: Path) -> dict[str, Any]:
-    try:
-        content = json_module.loads(path.read_text())
-    except OSError as error:
-        raise TrueriskError(f"the record {path} cannot be read ({error.strerror}).") from error
-    except (ValueError, RecursionError) as error:
-        raise TrueriskError(f"the record {path} is no JSON file ({error}).") from error
-    if not isinstance(content, dict):
-        raise TrueriskError(f"the record {path} holds no JSON object; docs/measures says which names it may have.")
-    return content
+    if family not in {entry.family for entry in MEASURES.values()}:
+        raise TrueriskError(f"there is no family {family}; truerisk measure --list shows all families.")
 
 
 def _tell_cost(subject: Subject, runs: int) -> None:
@@ -175,24 +149,28 @@ def _tell_cost(subject: Subject, runs: int) -> None:
         print(found.sentence, file=sys.stderr)
 
 
-def _audit(network: Network, data: Data, options: Options, settings: dict[str, Any]) -> Audit:
+def _audit(network: Network, options: Options) -> Audit:
     from truerisk.measures.audit import audit
+    from truerisk.measures.observed import observe
 
-    return audit(
+    found = audit(
         network.module,
-        data,
+        network.data,
         network.init,
+        record=network.record,
         times=options.times or 1,
-        only=options.only,
-        train=options.train,
-        delta=options.delta,
+        rows=options.rows,
+        seed=options.seed,
         outputs=options.outputs,
-        **settings,
+        **options.asked,
     )
+    observed = observe(network.module, network.data, network.test)
+    return replace(found, before=replace(found.before, observed=observed))
 
 
-def _facts(network: Network, data: Data, found: Measures, options: Options) -> dict[str, str]:
+def _facts(network: Network, found: Measures, options: Options) -> dict[str, str]:
     """How the numbers were made, in words."""
+    data, test = network.data, network.test
     init = "given" if network.init is not None else "not given: nothing is measured from where training began"
     from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -204,9 +182,11 @@ def _facts(network: Network, data: Data, found: Measures, options: Options) -> d
         **({"Batch norm": folded} if norms else {}),
         "Initial weights": "kept from before the training" if network.trained_here else init,
         "Data": f"{data.name}: {len(data):,} examples, {data.classes} classes",
+        "Held out": "no examples (--test)" if test is None else f"{test.name}: {len(test):,} examples",
+        **({} if found.reference is None else {"Reference": found.reference.note}),
         "Sample": f"{min(options.rows, len(data)):,} examples, for what takes gradients or many passes",
         "Seed": str(options.seed),
-        "delta": f"{words.delta(options.delta)}: the probability with which each single bound may fail",
+        "delta": f"{words.delta(options.delta)}: the failure probability of each bound",
         "Precision": "float64, for the audit" if options.times else "the network's own; weights are read in float64",
         "Counts": f"{len(found.values)} measures, {len(found.bounds)} bounds, {len(found.skipped)} skipped",
     }
@@ -220,15 +200,14 @@ def _write(
     facts: dict[str, str],
     options: Options,
 ) -> Path | None:
-    """measures.csv, measures.json, report.html and, of a network that was trained here, its weights."""
+    """measures.csv, measures.json, report.html and, of networks that were trained here, their weights."""
     out = options.out
     if network.trained_here:
-        from safetensors.torch import save
-
         assert network.init is not None
-        for name, module in (("network", network.module), ("init", network.init)):
-            state = {key: tensor.contiguous().clone() for key, tensor in module.state_dict().items()}
-            write_atomically(out / f"{name}.safetensors", save(state))
+        save_weights(out / "network.safetensors", network.module)
+        save_weights(out / "init.safetensors", network.init)
+    if found.reference is not None:
+        save_weights(out / "random-labels.safetensors", found.reference.network.module)
     write_atomically(out / "measures.csv", found.csv().encode())
     record = json_module.dumps(_record(found, audited, facts), indent=1, allow_nan=False)
     write_atomically(out / "measures.json", record.encode())
@@ -239,6 +218,14 @@ def _write(
     except TrueriskError as error:
         print(f"note: {error}", file=sys.stderr)
         return None
+
+
+def save_weights(path: Path, module: nn.Module) -> None:
+    """Write the weights of a network."""
+    from safetensors.torch import save
+
+    state = {key: tensor.contiguous().clone() for key, tensor in module.state_dict().items()}
+    write_atomically(path, save(state))
 
 
 def _record(found: Measures, audited: Audit | None, facts: dict[str, str]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -11,64 +13,123 @@ from rich.table import Table
 from truerisk import words
 from truerisk.measures import BOUNDS, MEASURES, Measures
 from truerisk.measures.audit import Audit, Moved
-from truerisk.measures.registry import COSTS, NEEDS
+from truerisk.measures.finding import bounds_sentences, criterion, errors_sentence, headline, zoo_sentence
+from truerisk.measures.ratios import factor
+from truerisk.measures.registry import COSTS, NEEDS, Measure
 from truerisk.measures.words import by_family, by_reason, quantity, verdict
+from truerisk.measures.zoo import zoo
 
 
-def measures(found: Measures, how: str, delta: float, layers: bool, out: Path, report: Path | None) -> None:
-    """The measures by family, the bounds, what was skipped and why, where the files are."""
+@dataclass(frozen=True)
+class Shown:
+    """What to print besides the finding: everything, one family, the layers."""
+
+    delta: float
+    layers: bool = False
+    full: bool = False
+    family: str | None = None
+
+
+def measures(found: Measures, how: str, shown: Shown, out: Path, report: Path | None) -> None:
+    """The finding, the measures that predict best, bounds in a line each; all numbers on request."""
     console = Console(highlight=False)
     console.print(f"\n{escape(how)}\n")
-    if found.values:
-        console.print(_measures(found))
-        if any(value.error for value in found.values.values()):
-            console.print(
-                "\nAfter +-: one standard error of an estimate from random draws or from some of the examples."
-            )
-    if layers:
+    console.print(f"[bold]{escape(headline(found))}[/bold]")
+    for sentence in _told(found):
+        console.print(escape(sentence))
+    leading = zoo().leading(found.values)
+    if leading:
+        console.print(_leading(found, leading))
+        console.print(f"\n{escape(zoo_sentence())} {escape(criterion())}")
+    if shown.full or shown.family:
+        _everything(console, found, shown)
+    else:
+        console.print()
+        for sentence in bounds_sentences(found):
+            console.print(escape(sentence))
+        if found.skipped:
+            console.print(f"{len(found.skipped)} are skipped; {out / 'measures.json'} has the reasons.", soft_wrap=True)
+    if shown.layers:
         console.print(_layers(found))
-    if found.bounds:
+    if not shown.full:
+        more(console, len(found.values) + len(found.bounds), shown.family)
+    files(console, out, report)
+
+
+def _told(found: Measures) -> list[str]:
+    """Observed errors, and the reference or why there is none."""
+    note = found.no_reference if found.reference is None else found.reference.note
+    return [said for said in ("" if found.observed is None else errors_sentence(found.observed), note) if said]
+
+
+def _leading(found: Measures, names: list[str]) -> Table:
+    """The few that predict best, with their references."""
+    random = ("random labels", "ratio") if found.reference is not None else ()
+    made = table("leading measure", "value", *random, "larger than", "tau", numbers=range(1, 6))
+    for name in names:
+        value, place = found.values[name], zoo().place(name, found.values[name])
+        other = None if found.reference is None else found.reference.found.values.get(name)
+        cells = ["" if other is None else quantity(other.value, other.log), factor(found.ratio(name))] if random else []
+        tau, where = zoo().measures[name].tau, "" if place is None else str(place)
+        made.add_row(escape(name), quantity(value.value, value.log), *cells, where, f"{tau:+.2f}")
+    return made
+
+
+def _everything(console: Console, found: Measures, shown: Shown) -> None:
+    """All measures and bounds, or one family, each with its meaning."""
+    entries = [MEASURES[name] for name in found.values if shown.family in (None, MEASURES[name].family)]
+    if entries:
+        console.print(_measures(found, entries))
+        if any(found.values[entry.name].error for entry in entries):
+            console.print("\nAfter +-: one standard error of an estimate from random draws or from some examples.")
+    if found.bounds and not shown.family:
         console.print(_bounds(found))
         console.print(
-            f"\nEach bound alone is right with probability {words.confidence(delta)}, whatever the network, if the "
-            "examples are independent draws. The smallest of several, picked afterwards, is not."
+            f"\nEach bound alone is right with probability {words.confidence(shown.delta)}, whatever the network, if "
+            "the examples are independent draws. The smallest of several, picked afterwards, is not."
         )
-    _skipped(console, found.skipped)
-    _files(console, out, report)
+    if not shown.family:
+        _skipped(console, found.skipped)
 
 
-def _measures(found: Measures) -> Table:
-    table = _table("measure", "value", "invariant", "what it is")
-    for family, members in by_family(MEASURES[name] for name in found.values).items():
-        table.add_row(f"[bold]{escape(family)}[/bold]")
+def more(console: Console, count: int, family: str | None) -> None:
+    """Where the rest is."""
+    if family is None:
+        console.print(f"\nAll {count} numbers: add --all, or --family NAME (such as norms, margins, paths).")
+
+
+def _measures(found: Measures, entries: list[Measure]) -> Table:
+    made = table("measure", "value", "when rescaled", "what it is")
+    for family, members in by_family(entries).items():
+        made.add_row(f"[bold]{escape(family)}[/bold]")
         for entry in members:
             value = found.values[entry.name]
-            invariant = "yes" if entry.invariant else "[yellow]no[/yellow]"
+            rescaled = "unchanged" if entry.invariant else "[yellow]may change[/yellow]"
             number = quantity(value.value, value.log) + (f" +- {value.error:.2g}" if value.error else "")
-            table.add_row(escape(entry.name), number, invariant, escape(entry.meaning))
-    return table
+            made.add_row(escape(entry.name), number, rescaled, escape(entry.meaning))
+    return made
 
 
 def _layers(found: Measures) -> Table:
-    table = _table("measure", "value", "layer", title="Layer by layer")
+    made = table("measure", "value", "layer", title="Layer by layer")
     for name, value in found.values.items():
         for number, (layer, part) in enumerate(value.layers.items()):
-            table.add_row("" if number else escape(name), quantity(float(part)), escape(layer))
-    return table
+            made.add_row("" if number else escape(name), quantity(float(part)), escape(layer))
+    return made
 
 
 def _bounds(found: Measures) -> Table:
-    table = _table("bound", "value", "what it says", "theorem", title="Bounds on the true risk")
+    made = table("bound", "value", "what it says", "theorem", title="Bounds on the true risk")
     for bound in sorted(found.bounds.values(), key=lambda bound: bound.orders if bound.vacuous else bound.value - 1):
         style = "" if bound.vacuous else "green"
         source = f"{bound.paper}, {bound.theorem}"
         value = words.magnitude(bound.value, bound.log)
-        table.add_row(escape(bound.name), value, verdict(bound), escape(source), style=style)
-    return table
+        made.add_row(escape(bound.name), value, verdict(bound), escape(source), style=style)
+    return made
 
 
-def audit(found: Audit, how: str, out: Path, report: Path | None) -> None:
-    """How far each measure and bound moved, worst first within its family, and whether it was declared so."""
+def audit(found: Audit, how: str, out: Path, report: Path | None, *, full: bool = True) -> None:
+    """How many numbers of each family a rescaling changed; ``full``: how far each one moved, and what was declared."""
     console = Console(highlight=False)
     console.print(f"\n{escape(how)}\n")
     again = "once" if found.times == 1 else f"{found.times} times"
@@ -77,13 +138,7 @@ def audit(found: Audit, how: str, out: Path, report: Path | None) -> None:
         f"changed by more than {words.at_most(found.change)} of the largest one: all of this is one and the same "
         "function.\n"
     )
-    table = _table("measure or bound", "before", "declared", "verdict")
-    for family, members in by_family(found.moves.values()).items():
-        table.add_row(f"[bold]{escape(family)}[/bold]")
-        for moved in members:
-            value = words.magnitude(moved.value) if moved.kind == "bound" else quantity(moved.value)
-            table.add_row(escape(moved.name), value, *_declared(moved))
-    console.print(table)
+    console.print(_moves(found) if full else _changes(found))
     stayed = len(found.moves) - len(found.fooled)
     console.print(
         f"\n[bold]{len(found.fooled)} of {len(found.moves)} are fooled by a rescaling; {stayed} are not.[/bold]"
@@ -91,31 +146,58 @@ def audit(found: Audit, how: str, out: Path, report: Path | None) -> None:
     if found.wrongly_declared:
         names = ", ".join(found.wrongly_declared)
         console.print(f"[red]Declared wrongly: {escape(names)}. This is a mistake in truerisk: please report it.[/red]")
-    _skipped(console, found.before.skipped)
-    _files(console, out, report)
+    if full:
+        _skipped(console, found.before.skipped)
+    else:
+        console.print("Every number: add --all.")
+    files(console, out, report)
+
+
+def _moves(found: Audit) -> Table:
+    """Every number."""
+    made = table("measure or bound", "before", "by definition", "verdict")
+    for family, members in by_family(found.moves.values()).items():
+        made.add_row(f"[bold]{escape(family)}[/bold]")
+        for moved in members:
+            value = words.magnitude(moved.value) if moved.kind == "bound" else quantity(moved.value)
+            made.add_row(escape(moved.name), value, *_declared(moved))
+    return made
+
+
+def _changes(found: Audit) -> Table:
+    """A line for each family, with the number that changed most."""
+    made = table("family", "unchanged", "changed", "most", numbers=(1, 2))
+    for family, members in by_family(found.moves.values()).items():
+        fooled = [moved for moved in members if moved.fooled]
+        worst = max(fooled, key=lambda moved: moved.orders, default=None)
+        most = "" if worst is None else f"{worst.name} {worst.note or f'by a factor of {factor(worst.orders)}'}"
+        made.add_row(escape(family), str(len(members) - len(fooled)), str(len(fooled)), escape(most))
+    return made
 
 
 def _declared(moved: Moved) -> tuple[str, str]:
     colour = "red" if moved.wrongly_declared else "yellow" if moved.fooled else "green"
-    return "invariant" if moved.invariant else "not", f"[{colour}]{escape(moved.verdict)}[/{colour}]"
+    return "unchanged" if moved.invariant else "may change", f"[{colour}]{escape(moved.verdict)}[/{colour}]"
 
 
 def catalogue() -> None:
     """All measures and bounds with what they mean, what they need and what they cost."""
     console = Console(highlight=False)
-    table = _table("measure", "invariant", "cost", "needs", "what it is", number=-1)
+    made = table("measure", "when rescaled", "effort", "needs", "what it is", numbers=())
     for family, members in by_family(MEASURES.values()).items():
-        table.add_row(f"[bold]{escape(family)}[/bold]")
+        made.add_row(f"[bold]{escape(family)}[/bold]")
         for entry in members:
-            needs, invariant = ", ".join(sorted(entry.needs)), "yes" if entry.invariant else "no"
-            table.add_row(escape(entry.name), invariant, entry.cost, needs, escape(entry.meaning))
-    console.print(table)
-    bounds = _table("bound", "invariant", "what it is", title="Bounds on the true risk", number=-1)
+            needs, rescaled = ", ".join(sorted(entry.needs)), "unchanged" if entry.invariant else "may change"
+            made.add_row(escape(entry.name), rescaled, entry.cost, needs, escape(entry.meaning))
+    console.print(made)
+    bounds = table("bound", "when rescaled", "what it is", title="Bounds on the true risk", numbers=())
     for bound in BOUNDS.values():
         source = f"[dim]({escape(f'{bound.paper}, {bound.theorem}')})[/dim]"
-        bounds.add_row(escape(bound.name), "yes" if bound.invariant else "no", f"{escape(bound.meaning)} {source}")
+        bounds.add_row(
+            escape(bound.name), "unchanged" if bound.invariant else "may change", f"{escape(bound.meaning)} {source}"
+        )
     console.print(bounds)
-    console.print("\nCosts and needs:")
+    console.print("\nEffort and needs:")
     for name, meaning in (COSTS | NEEDS).items():
         console.print(f"  {name:11}{escape(meaning)}", soft_wrap=True)
     count = f"{len(MEASURES)} measures, {len(BOUNDS)} bounds"
@@ -131,16 +213,17 @@ def _skipped(console: Console, skipped: dict[str, str]) -> None:
         console.print(f"  {escape(', '.join(names))}: {escape(reason)}")
 
 
-def _files(console: Console, out: Path, report: Path | None) -> None:
+def files(console: Console, out: Path, report: Path | None, name: str = "measures") -> None:
     console.print()
     if report:
-        console.print(f"Look at  {escape(str(report))}", soft_wrap=True)
-    console.print(f"Numbers  {escape(str(out / 'measures.csv'))}, {escape(str(out / 'measures.json'))}", soft_wrap=True)
+        console.print(f"Report   {escape(str(report))}", soft_wrap=True)
+    console.print(f"Numbers  {escape(str(out / f'{name}.csv'))}, {escape(str(out / f'{name}.json'))}", soft_wrap=True)
 
 
-def _table(*heads: str, title: str = "", number: int = 1) -> Table:
-    """``number``: which column holds numbers."""
-    table = Table(title=f"\n{title}" if title else None, title_justify="left", box=None, padding=(0, 2, 0, 0))
+def table(*heads: str, title: str = "", numbers: Iterable[int] = (1,)) -> Table:
+    """``numbers``: which columns hold numbers."""
+    right = set(numbers)
+    made = Table(title=f"\n{title}" if title else None, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if place == number else "left", no_wrap=place in (0, number))
-    return table
+        made.add_column(head, justify="right" if place in right else "left", no_wrap=place == 0 or place in right)
+    return made

@@ -19,9 +19,11 @@ from torch import nn
 from truerisk import progress
 from truerisk.data import load
 from truerisk.errors import TrueriskError
+from truerisk.measures.found import Measures
+from truerisk.measures.observed import observe
 from truerisk.measures.registry import MEASURES, Measure
 from truerisk.measures.subject import BUDGET, ROWS, Subject
-from truerisk.measures.table import Measures, measure_subject, wanted
+from truerisk.measures.table import measure_subject, wanted
 from truerisk.measures.theorems import BOUNDS, Theorem
 from truerisk.measures.trained import given_or_trained
 from truerisk.seeds import derive
@@ -136,6 +138,7 @@ def audit(
     budget: int = BUDGET,
     data_dir: str | Path | None = None,
     outputs: str | None = None,
+    test: object = None,
 ) -> Audit:
     """Rescale ``model`` at random ``times`` times and measure again; ``std`` is that of the normal log-scales.
 
@@ -147,9 +150,12 @@ def audit(
     (8, 'not fooled', True)
     """
     if not times >= 1:
-        raise TrueriskError(f"the network can't be rescaled {times} times: give at least 1 (--times).")
+        raise TrueriskError(f"--times is {times}, but must be at least 1; give the number of rescalings.")
     names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
-    network = given_or_trained(model, load(data, data_dir), init, record=record, rows=rows, seed=seed, outputs=outputs)
+    network = given_or_trained(
+        model, load(data, data_dir), init, record=record, rows=rows, seed=seed, outputs=outputs, test=test,
+        data_dir=data_dir,
+    )  # fmt: skip
     given = network.data
     start = None if network.init is None else copy.deepcopy(network.init).double()
     settings: dict[str, Any] = {"record": network.record, "rows": rows, "seed": seed, "budget": budget}
@@ -173,6 +179,7 @@ def audit(
     if not change <= SAME_FUNCTION:
         raise TrueriskError(f"an output changed by {change:.1g} of the largest one: rescale less (std is {std:g}).")
     moves = _compare(before, after)
+    before = replace(before, observed=observe(network.module, given, network.test))
     before = replace(before, trained=network) if network.trained_here else before
     return Audit(moves, before, change, symmetry.dim, times, std)
 

@@ -1,4 +1,4 @@
-"""One pass over the gradients of single examples, of which only sums and norms are kept.
+"""One pass over the per-example gradients, of which only sums and norms are kept.
 
     g_i = gradient of the cross-entropy of example i with respect to all trainable parameters
 
@@ -72,7 +72,7 @@ def gradients(module: nn.Module, X: Tensor, y: Tensor, budget: int) -> Gradients
     total = {name: torch.zeros_like(w, dtype=torch.float64) for name, w in weights.items()}
     squares: dict[str, list[Tensor]] = {name: [] for name in weights}
     along = []
-    with progress.bar("gradients of single examples", len(X)) as advance, quiet_vmap():
+    with progress.bar("per-example gradients", len(X)) as advance, quiet_vmap():
         for start in range(0, len(X), rows):
             chunk = each(weights, X[start : start + rows], y[start : start + rows])
             inner = torch.zeros(len(X[start : start + rows]), dtype=torch.float64)

@@ -7,7 +7,7 @@ division by the l1 path norm is the variant that no rescaling of the weights cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,3 +76,26 @@ def histogram(margins: np.ndarray, bins: int) -> tuple[list[Bin], float]:
     counts: dict[int, int] = dict(zip(*(part.tolist() for part in np.unique(places, return_counts=True)), strict=True))
     found = [Bin((k - 1) * step, k * step, count / len(margins), k <= 0) for k, count in counts.items()]
     return found, step
+
+
+def log_histogram(both: Sequence[np.ndarray], bins: int) -> list[list[Bin]]:
+    """Histograms of positive margins on one logarithmic axis; the ends of a bin are powers of ten.
+
+    Margins of 0 or less have no logarithm and are left out; shares are of all examples, so they need not add up to 1.
+
+    >>> one, two = log_histogram([np.array([1.0, 10.0]), np.array([100.0, -1.0])], 2)
+    >>> [(b.start, b.end, b.share) for b in one], [(b.start, b.end, b.share) for b in two]
+    ([(0.0, 1.0, 0.5), (1.0, 2.0, 0.5)], [(1.0, 2.0, 0.5)])
+    """
+    logs = [np.log10(values[values > 0]) for values in both]
+    known = np.concatenate(logs)
+    if not len(known):
+        return [[] for _ in both]
+    edges = np.linspace(known.min(), known.max() if known.max() > known.min() else known.min() + 1, bins + 1)
+    found = []
+    for values, every in zip(logs, both, strict=True):
+        counts, _ = np.histogram(values, edges)
+        filled = np.flatnonzero(counts)
+        shares = (counts / len(every)).tolist()
+        found.append([Bin(float(edges[k]), float(edges[k + 1]), shares[k], False) for k in filled])
+    return found

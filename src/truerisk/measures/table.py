@@ -2,100 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
 from truerisk import progress
 from truerisk.data import load
 from truerisk.errors import TrueriskError
+from truerisk.measures.calibration import random_label_network
+from truerisk.measures.found import Measures, Reference
+from truerisk.measures.observed import observe
 from truerisk.measures.registry import MEASURES, Measure, NotDefined, Value
 from truerisk.measures.subject import BUDGET, ROWS, Subject
 from truerisk.measures.theorems import BOUNDS, Bound, Theorem
 from truerisk.measures.trained import Network, given_or_trained
 from truerisk.threads import limited, threads_for
-
-if TYPE_CHECKING:
-    import pandas
-
-COLUMNS = (
-    "name", "value", "log10", "error", "family", "invariant", "cost", "meaning", "paper", "equation", "same_order_as",
-    "settings",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What was found: values, bounds, and what was left out with the reason.
-
-    ``trained``: the network that ``measure`` trained first, with its initial weights and a sentence about its training
-    (``trained.how``); None where the module came trained.
-    """
-
-    values: dict[str, Value]
-    bounds: dict[str, Bound]
-    skipped: dict[str, str]
-    n: int
-    classes: int
-    trained: Network | None = field(default=None, compare=False, repr=False)
-
-    def __getitem__(self, name: str) -> float:
-        if name in self.values:
-            return self.values[name].value
-        if name in self.bounds:
-            return self.bounds[name].value
-        raise KeyError(f"{name}: {self.skipped.get(name, 'there is no such measure')}")
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One plain dictionary for each measure, then one for each bound (of the family "bound")."""
-        measures = [_row(MEASURES[name], value) for name, value in self.values.items()]
-        return measures + [_bound_row(BOUNDS[name], bound) for name, bound in self.bounds.items()]
-
-    @property
-    def table(self) -> pandas.DataFrame:
-        """name, value, log10, error (of an estimate), family, invariant, cost, meaning, paper, equation, ..."""
-        import pandas
-
-        return pandas.DataFrame(self.rows(), columns=list(COLUMNS))
-
-    @property
-    def layers(self) -> pandas.DataFrame:
-        """measure, layer, value: what each layer contributes, for measures that are made of layers."""
-        import pandas
-
-        found = [
-            {"name": name, "layer": layer, "value": part}
-            for name, value in self.values.items()
-            for layer, part in value.layers.items()
-        ]
-        return pandas.DataFrame(found, columns=["name", "layer", "value"])
-
-    def record(self) -> dict[str, Any]:
-        """Plain JSON: ``{measures: [...], bounds: [...], skipped: [...]}``; infinite numbers are null."""
-        return ({} if self.trained is None else {"weights": self.trained.how}) | {
-            "n": self.n,
-            "classes": self.classes,
-            "measures": [
-                {**_plain(_row(MEASURES[name], value)), "layers": _plain(value.layers)}
-                for name, value in self.values.items()
-            ],
-            "bounds": [_plain(bound.record()) for bound in self.bounds.values()],
-            "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped.items()],
-        }
-
-    def csv(self) -> str:
-        """The table as comma-separated values."""
-        out = io.StringIO()
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        return out.getvalue()
 
 
 def measure(
@@ -112,6 +36,8 @@ def measure(
     budget: int = BUDGET,
     data_dir: str | Path | None = None,
     outputs: str | None = None,
+    test: object = None,
+    calibrate: bool = False,
 ) -> Measures:
     """Every complexity measure and classical bound of ``model`` on ``data`` (what it was trained on).
 
@@ -120,8 +46,11 @@ def measure(
       of ``seed``. The result then has it as ``trained``.
     * ``init``: the same network as it was before training, for distances. ``record``: what is known of the training.
     * ``only``: names of measures and bounds. ``train``: also those that train networks of their own.
-    * ``delta``: probability with which each single bound may fail. ``rows``: examples for what takes many passes.
+    * ``delta``: failure probability of each bound. ``rows``: examples for what takes many passes.
     * ``outputs``: what one output per example is, "logits" or "probabilities" (see ``certify``).
+    * ``test``: held-out examples for the observed error: data, or a share of ``data``. By default a fifth where the
+      network is trained here, and none where the module is already trained; 0 holds nothing out.
+    * ``calibrate``: also train the same network on the same inputs with random labels and measure it (``reference``).
 
     >>> from truerisk.nets import architecture
     >>> found = measure(architecture("mlp:8", (64,), 10).build(0), "digits", only=["parameters"])
@@ -129,17 +58,54 @@ def measure(
     610.0
     """
     names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
-    network = given_or_trained(model, load(data, data_dir), init, record=record, rows=rows, seed=seed, outputs=outputs)
-    settings: dict[str, Any] = {"record": network.record, "rows": rows, "seed": seed, "budget": budget}
-    subject = Subject(network.module, network.data, network.init, **settings)
-    found = measure_subject(subject, only=names, train=train, delta=delta)
+    settings: dict[str, Any] = {"rows": rows, "seed": seed}
+    network = given_or_trained(
+        model, load(data, data_dir), init, record=record, outputs=outputs, test=test, data_dir=data_dir, **settings
+    )
+    asked: dict[str, Any] = {"only": names, "train": train, "delta": delta}
+    found = measure_network(network, **settings, budget=budget, **asked)
+    return calibrated(found, network, **settings, budget=budget, **asked) if calibrate else found
+
+
+def measure_network(
+    network: Network,
+    *,
+    subject: Subject | None = None,
+    rows: int = ROWS,
+    seed: int = 0,
+    budget: int = BUDGET,
+    only: Iterable[str] | None = None,
+    train: bool = False,
+    delta: float = 0.05,
+) -> Measures:
+    """All numbers of a network that is trained, with its observed errors; ``subject``: with parts that are there."""
+    subject = subject or subject_of(network, rows, seed, budget)
+    found = measure_subject(subject, only=only, train=train, delta=delta)
+    found = replace(found, observed=observe(network.module, network.data, network.test))
     return replace(found, trained=network) if network.trained_here else found
+
+
+def subject_of(network: Network, rows: int = ROWS, seed: int = 0, budget: int = BUDGET) -> Subject:
+    """The network with its data, for measures."""
+    return Subject(
+        network.module, network.data, network.init, record=network.record, rows=rows, seed=seed, budget=budget
+    )
+
+
+def calibrated(found: Measures, network: Network, *, rows: int = ROWS, seed: int = 0, **settings: Any) -> Measures:
+    """The same numbers next to those of the network that random labels give; or with the reason why there is none."""
+    try:
+        other, note = random_label_network(network, rows=rows, seed=seed)
+    except TrueriskError as error:
+        return replace(found, no_reference=f"There is no reference on random labels: {error}")
+    reference = measure_network(other, rows=rows, seed=seed, **settings)
+    return replace(found, reference=Reference(reference, other, note))
 
 
 def measure_subject(
     subject: Subject, *, only: Iterable[str] | None = None, train: bool = False, delta: float = 0.05
 ) -> Measures:
-    """The same for a subject whose shared parts may be there already."""
+    """All numbers of a subject, whose shared parts may be there already."""
     names = wanted(only, train)
     values: dict[str, Value] = {}
     bounds: dict[str, Bound] = {}
@@ -174,33 +140,3 @@ def wanted(only: Iterable[str] | None, train: bool) -> list[str]:
     if unknown:
         raise TrueriskError(f"there is no measure {', '.join(unknown)}; truerisk measure --list shows all names.")
     return names
-
-
-def _row(entry: Measure, value: Value) -> dict[str, Any]:
-    logarithm = value.log if value.log is not None else (math.log(value.value) if value.value > 0 else None)
-    return {
-        "name": entry.name,
-        "value": value.value,
-        "log10": None if logarithm is None else logarithm / math.log(10),
-        "error": value.error,
-        **{column: getattr(entry, column) for column in COLUMNS[4:]},
-    }
-
-
-def _bound_row(entry: Theorem, bound: Bound) -> dict[str, Any]:
-    shared = {column: getattr(entry, column) for column in ("name", "invariant", "cost", "meaning", "paper")}
-    row = {
-        "value": bound.value,
-        "log10": bound.natural_log / math.log(10),
-        "family": "bound",
-        "equation": entry.theorem,
-    }
-    return dict.fromkeys(COLUMNS, "") | {"error": None} | shared | row
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: _plain(v) if isinstance(v, Mapping) else _finite(v) for k, v in row.items()}
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -11,6 +11,7 @@ import contextlib
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,12 +20,14 @@ from torch import nn
 from truerisk.data import Data
 from truerisk.errors import TrueriskError
 from truerisk.measures.families.optimization import STEPS_BETWEEN, STEPS_TO, VARIANCE
+from truerisk.measures.observed import held_out
 from truerisk.measures.subject import ROWS, NotDefined, Subject
 from truerisk.nets import MODULE, Adapted, Architecture, adapted, architecture, check_network, fitted, precision
 from truerisk.nets.adapt import adapt
 from truerisk.threads import limited, threads_for
 from truerisk.training import History, Plan, fit
 from truerisk.training.plans import default_plans, has_recipe
+from truerisk.words import several
 
 TARGET_LOSS = 0.01  # a network that is trained here stops at this training loss, if it gets there
 AS_IT_CAME = "Its weights are those that the module came with."
@@ -35,7 +38,8 @@ class Network:
     """A network to measure, and what is known of how it came to its weights.
 
     ``data``: as the network takes them. ``init``: the network before its training. ``record``: as for ``measure``.
-    ``how``: one sentence about the weights. ``trained_here``: whether the library trained it for this measurement.
+    ``how``: one sentence about the weights. ``plan``: how the library trained it for this measurement; None where it
+    did not. ``test``: held-out examples, as the network takes them. ``fitted``: whether training reached its loss.
     """
 
     name: str
@@ -44,7 +48,13 @@ class Network:
     init: nn.Module | None
     record: dict[str, Any]
     how: str
-    trained_here: bool = False
+    plan: Plan | None = None
+    test: Data | None = None
+    fitted: bool = True
+
+    @property
+    def trained_here(self) -> bool:
+        return self.plan is not None
 
 
 def given_or_trained(
@@ -56,8 +66,12 @@ def given_or_trained(
     rows: int = ROWS,
     seed: int = 0,
     outputs: str | None = None,
+    test: object = None,
+    data_dir: str | Path | None = None,
 ) -> Network:
     """A module as it is; the network of a name or a factory after training on ``data``, from the weights of ``seed``.
+
+    ``test``: held-out examples, as ``measures.observed.held_out`` reads them.
 
     >>> from truerisk.data import load
     >>> given_or_trained(nn.Linear(64, 10), load("digits")).trained_here
@@ -65,7 +79,8 @@ def given_or_trained(
     """
     known = dict(record or {})
     if isinstance(model, nn.Module):
-        return as_it_came(type(model).__name__, model, data, init, known, outputs)
+        data, out = held_out(data, test, False, seed, data_dir)
+        return as_it_came(type(model).__name__, model, data, init, known, outputs, test=out)
     if not isinstance(model, str) and not callable(model):
         raise TrueriskError(
             f"the model is a {type(model).__name__}, but must be a torch module, the name of a built-in network, or a "
@@ -73,13 +88,15 @@ def given_or_trained(
         )
     arch = architecture(model, data.input_shape, data.classes, trust_factory=True)
     if arch.kind == MODULE:
-        return as_it_came(arch.name, arch.template(), data, init, known, outputs)
+        data, out = held_out(data, test, False, seed, data_dir)
+        return as_it_came(arch.name, arch.template(), data, init, known, outputs, test=out)
     if init is not None:
         raise TrueriskError(
             f"init says where the training of a module began, but {arch.name} is trained here; give the trained module."
         )
+    data, out = held_out(data, test, True, seed, data_dir)
     arch, data = fitted(arch, data, outputs)
-    return train(arch, data, training_plan(arch, data, seed), record=known, rows=rows)
+    return train(arch, data, training_plan(arch.name, data, seed), record=known, rows=rows, test=out)
 
 
 def as_it_came(
@@ -90,21 +107,28 @@ def as_it_came(
     record: dict[str, Any],
     outputs: str | None,
     how: str = AS_IT_CAME,
+    test: Data | None = None,
 ) -> Network:
     """A network with its weights, to measure on data as it takes them."""
     own, taken = adapted(module, data, outputs)
     first = None if init is None else adapt(init, own.reading) if isinstance(own, Adapted) else init
-    return Network(name, own, taken, first, record, how)
+    return Network(name, own, taken, first, record, how, test=_like(test, taken))
 
 
-def training_plan(arch: Architecture, data: Data, seed: int) -> Plan:
+def training_plan(name: str, data: Data, seed: int) -> Plan:
     """The usual one, until the training loss is 0.01; at a constant rate, where that does not get slower on the way."""
-    plan = replace(default_plans(arch.name, data, len(data), seed, None)["prior"], target_loss=TARGET_LOSS)
-    return plan if has_recipe(arch.name) else replace(plan, schedule="constant")
+    plan = replace(default_plans(name, data, len(data), seed, None)["prior"], target_loss=TARGET_LOSS)
+    return plan if has_recipe(name) else replace(plan, schedule="constant")
 
 
 def train(
-    arch: Architecture, data: Data, plan: Plan, *, record: Mapping[str, Any] | None = None, rows: int = ROWS
+    arch: Architecture,
+    data: Data,
+    plan: Plan,
+    *,
+    record: Mapping[str, Any] | None = None,
+    rows: int = ROWS,
+    test: Data | None = None,
 ) -> Network:
     """Build the network from the seed of ``plan``, train it on all of ``data``, keep its initial weights and a record.
 
@@ -112,6 +136,21 @@ def train(
     """
     module = arch.build(plan.seed)
     check_network(module, data.X, data.classes)
+    network = train_module(arch.name, module, data, plan, rows=rows, test=test)
+    return replace(network, record=network.record | dict(record or {}))
+
+
+def train_module(
+    name: str,
+    module: nn.Module,
+    data: Data,
+    plan: Plan,
+    *,
+    rows: int = ROWS,
+    test: Data | None = None,
+    label: str = "training",
+) -> Network:
+    """Train ``module`` in place, from the weights that it has, on all of ``data``."""
     if precision(module) != torch.float32:
         raise TrueriskError(
             f"the network is in {precision(module)}, but training is in float32; build it in float32, or train it "
@@ -128,13 +167,19 @@ def train(
         return False
 
     with limited(threads_for(module, data.X)):
-        history = fit(module, data, plan, after_epoch=after)
+        history = fit(module, data, plan, label=label, after_epoch=after)
+    aside = "" if test is None else f" ({len(test):,} others were held out)"
     how = (
-        f"It was trained here first, on all {len(data):,} examples, for {history.epochs} epochs, from the initial "
-        f"weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
+        f"It was trained here first, on {len(data):,} examples{aside}, for {several(history.epochs, 'epoch')}, from "
+        f"the initial weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."
     )
-    known = _steps(history, data, plan) | noise | dict(record or {})
-    return Network(arch.name, module, data, init, known, how, trained_here=True)
+    known = _steps(history, data, plan) | noise
+    return Network(name, module, data, init, known, how, plan, _like(test, data), history.reached_target)
+
+
+def _like(test: Data | None, data: Data) -> Data | None:
+    """Held-out examples with integers only where the network takes them."""
+    return test if test is None or data.integers else test.floats()
 
 
 def _steps(history: History, data: Data, plan: Plan) -> dict[str, Any]:

@@ -15,7 +15,7 @@ PLAIN = 1e-3, 1e6  # sizes that are written without an exponent
 def quantity(value: float, log: float | None = None) -> str:
     """A number to four digits; beyond the range of floats a power of ten, from its natural logarithm.
 
-    >>> quantity(7510.0), quantity(0.01234567), quantity(-2.5), quantity(1.8e-07), quantity(31415926.0)
+    >>> quantity(7510.3), quantity(0.01234567), quantity(-2.5), quantity(1.8e-07), quantity(31415926.0)
     ('7,510', '0.01235', '-2.5', '1.8e-07', '3.142e+07')
     >>> quantity(math.inf, 1000.0), quantity(0.0, -1000.0), quantity(math.inf)
     ('10^434.3', '10^-434.3', 'infinite')
@@ -30,7 +30,7 @@ def quantity(value: float, log: float | None = None) -> str:
         return f"{value:,.0f}"
     if not PLAIN[0] <= abs(value) < PLAIN[1]:
         return f"{value:.4g}" if abs(value) < 1 else f"{value:.3e}"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.4g}"
 
 
 def verdict(bound: Bound) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from truerisk.report.certificate import write_report
+    from truerisk.report.compare import write_comparison
     from truerisk.report.lab import render_index, render_lab, write_index, write_lab
     from truerisk.report.measures import write_measures
     from truerisk.report.orbit import Step, write_orbit
@@ -19,6 +20,7 @@ _WHERE = {
     "Step": "orbit",
     "render_index": "lab",
     "render_lab": "lab",
+    "write_comparison": "compare",
     "write_index": "lab",
     "write_lab": "lab",
     "write_measures": "measures",
@@ -28,8 +30,8 @@ _WHERE = {
 }
 
 __all__ = [
-    "Step", "render_index", "render_lab", "write_index", "write_lab", "write_measures", "write_orbit", "write_report",
-    "write_tour",
+    "Step", "render_index", "render_lab", "write_comparison", "write_index", "write_lab", "write_measures",
+    "write_orbit", "write_report", "write_tour",
 ]  # fmt: skip
 
 

@@ -1,110 +1,117 @@
-"""Figures of a network's measures: its margins, its bounds on a logarithmic axis, what its layers contribute."""
+"""Figures of a network's measures: bounds next to the observed error, its margins, its layers."""
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from truerisk.measures.margin_shapes import histogram
+from truerisk.measures.margin_shapes import Bin, histogram, log_histogram
 from truerisk.measures.theorems import Bound
 from truerisk.measures.words import quantity
-from truerisk.report.extra import extra
-from truerisk.report.figures import AXES, INK, PARTS
+from truerisk.report.svg import dot, factors, line, power, powers, rect, shortened, svg, text
 from truerisk.words import magnitude
 
-WRONG, RIGHT = PARTS[3], PARTS[0]
-VACUOUS, USEFUL = PARTS[3], PARTS[2]
+PHONE = 500  # pixels: narrower figures have names above their bars
+NAMES, DIGITS = 230, 84  # pixels for the names left of the bars, and for the numbers right of them
+ROW, BAR = 23.0, 13  # pixels of a bound: all of it, its bar
+HIGHEST = 330  # pixels of all bars together, so that a screen of 720 holds the chart
+LAYER_NAMES, LAYER_ROW, GAP = 120, 20, 26
+LETTER = 7.8  # pixels of a letter of the numbers in a chart of ratios
 BINS = 30
-PANEL_HEIGHT = 170
-ROW, BAR, TEXT = 48, 14, 20  # pixels of a bound: all of it, its bar, its name above the bar
-SPILL = 3  # pixels: lines of the axis reach this far above and below a bar
-LAYER_ROW, NAME_WIDTH, DIGIT_WIDTH = 20, 120, 66
-GAP = 26
-SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+SMALLEST = 1e-4  # error rate that an axis shows
+PANEL = 170  # pixels: height of a histogram
 
 
-def margins_figure(panels: Mapping[str, np.ndarray], width: int) -> str:
-    """Histograms, side by side where there is room: the share of examples at each margin, wrong ones apart."""
-    alt = _altair()
-    columns = len(panels) if width >= 600 else 1
-    each = (width - (columns - 1) * GAP) // columns - 44  # without the axis' own labels
-    charts = [_histogram(alt, title, margins, each) for title, margins in panels.items()]
-    return _svg(alt.concat(*charts, columns=columns, spacing=GAP))
+@dataclass(frozen=True)
+class Mark:
+    """An observed error rate for the chart of bounds: in words, and the ends of its interval (None: none)."""
+
+    rate: float
+    words: str
+    interval: tuple[float, float] | None = None
+
+    @property
+    def least(self) -> float:
+        """The smallest positive number to show; a logarithmic axis never reaches 0."""
+        low, high = self.interval or (self.rate, self.rate)
+        return max(low or high / 4, SMALLEST)
 
 
-def _histogram(alt: Any, title: str, margins: np.ndarray, width: int) -> Any:
-    bins, step = histogram(margins, BINS)
-    rows = [{"start": b.start, "end": b.end, "share": b.share, "fill": WRONG if b.wrong else RIGHT} for b in bins]
-    power = math.floor(math.log10(step)) if step > 0 else 0
-    style = "~g" if -4 <= power <= 3 else ".1~e"
-    label = f"datum.value ? format(datum.value, '{style}') : '0'"
-    axis = alt.Axis(title=None, tickCount=max(3, width // 60), ticks=False, labelExpr=label, labelPadding=9)
-    shares = alt.Axis(title=None, tickCount=4, ticks=False, labelExpr="format(100 * datum.value, '~g') + '%'")
-    marks = alt.Chart(alt.Data(values=rows)).mark_rect(stroke=None)
-    marks = marks.encode(
-        x=alt.X("start:Q", axis=axis, scale=alt.Scale(nice=False, zero=True)),
-        x2="end:Q",
-        y=alt.Y("share:Q", axis=shares),
-        y2=alt.datum(0),
-        color=alt.Color("fill:N", scale=None),
+def bounds_figure(bounds: Sequence[Bound], mark: Mark | None, width: int) -> str:
+    """Bars on a logarithmic axis from 1, above which a bound says nothing, to each bound; the observed error marked."""
+    phone = width < PHONE
+    row = 38.0 if phone else max(16.0, min(ROW, HIGHEST / len(bounds)))
+    left, top = (8.0, 44.0) if phone else (float(NAMES), 46.0)
+    right, bottom = width - DIGITS, top + row * len(bounds)
+    places = [log10(bound) for bound in bounds]
+    low = min([-1.0, *places, *([] if mark is None else [math.log10(mark.least) - 0.15])])
+    high = max(1.0, *places)
+    ticks = powers(low, high, max(3, int(right - left) // 60))
+
+    def at(power_of_ten: float) -> float:
+        return left + (right - left) * (power_of_ten - low) / (high - low)
+
+    spans = [(top + row * k + row - BAR - 7, top + row * (k + 1) - 1) for k in range(len(bounds))]
+    spans = spans if phone else [(top, bottom)]  # on a phone, no line runs through a name
+    parts = [line(at(tick), *_span(span, at(tick)), "grid") for tick in ticks if tick for span in spans]
+    parts += [text(at(tick), bottom + 18, power(tick), "soft", anchor="middle", size=13) for tick in ticks]
+    parts.append(
+        text(
+            right,
+            bottom + 38,
+            "bound on the true risk" + ("" if phone else " (logarithmic axis)"),
+            "soft",
+            anchor="end",
+            size=13,
+        )
     )
-    return marks.properties(width=width, height=PANEL_HEIGHT, title=_title(alt, title))
+    for place, (bound, x) in enumerate(zip(bounds, places, strict=True)):
+        y = top + row * place + (row - BAR - 4 if phone else (row - BAR) / 2)
+        parts.append(rect(at(0), y, at(x) - at(0), BAR, "bad" if bound.vacuous else "good"))
+        name = shortened(bound.name, 28 if not phone else 34)
+        parts.append(text(0 if phone else left - 10, y - 5 if phone else y + BAR - 2, name, "name",
+                          anchor="start" if phone else "end"))  # fmt: skip
+        parts.append(text(max(at(x), at(0)) + 6, y + BAR - 2, magnitude(bound.value, bound.log), "number", size=13))
+    parts += [line(at(0), *_span(span, at(0)), "one") for span in spans]
+    parts.append(
+        text(
+            at(0) + 5,
+            top - 8,
+            "1: vacuous from here" if phone else "1: from here on a bound says nothing",
+            "soft",
+            size=13,
+        )
+    )
+    if mark is not None:
+        parts = _mark(mark, at, low, top, bottom, spans) + parts
+    return svg(parts, width, bottom + 46)
 
 
-def bounds_figure(bounds: Sequence[Bound], width: int) -> str:
-    """Bars on a logarithmic axis from 1, above which a bound says nothing, to each bound.
-
-    Lines of the axis pass behind the bars only, so that none runs through a name or a number.
-    """
-    alt = _altair()
-    rows = [_bound_row(bound, place) for place, bound in enumerate(bounds)]
-    low, high = min(-1.0, *(row["at"] for row in rows)), max(1.0, *(row["at"] for row in rows))
-    high += (high - low) * DIGIT_WIDTH / width  # room for the number beside the longest bar
-    height = ROW * len(rows)
-    ticks = _powers(low, high, max(3, width // 90))
-    labels = ", ".join(f"'{power}': '{_power(power)}'" for power in ticks)
-    expression = f"({{{labels}}})[datum.value]"
-    axis = alt.Axis(title="bound on the true risk", values=ticks, ticks=False, grid=False, labelExpr=expression)
-    across, down = alt.Scale(domain=[low, high], nice=False), alt.Scale(domain=[height, 0], nice=False)
-    x, y = alt.X("one:Q", scale=across, axis=axis), alt.Y("top:Q", scale=down, axis=None)
-    data = alt.Chart(alt.Data(values=rows))
-    bars = data.mark_rect().encode(x=x, x2="at:Q", y=y, y2="bottom:Q", color=alt.Color("fill:N", scale=None))
-    middle = alt.Y("middle:Q", scale=down, axis=None)
-    value = data.mark_text(fontSize=13, color=INK, align="left", baseline="middle", dx=5)
-    values = value.encode(x=alt.X("beside:Q", scale=across), y=middle, text="value:N")
-    name = data.mark_text(fontSize=14, fontWeight=600, color=INK, align="left", baseline="top", limit=width)
-    names = name.encode(x=alt.value(0), y=alt.Y("name_at:Q", scale=down, axis=None), text="name:N")
-    lines = [
-        {"one": tick, "top": row["top"] - SPILL, "bottom": row["bottom"] + SPILL}
-        for row in rows
-        for tick in ticks
-        if not 0 < (tick - row["beside"]) / (high - low) * width < DIGIT_WIDTH  # nor through a number
-    ]
-    behind = alt.Chart(alt.Data(values=[line for line in lines if line["one"]])).mark_rule(color=INK, opacity=0.35)
-    front = alt.Chart(alt.Data(values=[line for line in lines if not line["one"]])).mark_rule(color=INK, strokeWidth=2)
-    grid, one = (rules.encode(x=x, y=y, y2="bottom:Q") for rules in (behind, front))
-    return _svg(alt.layer(grid, bars, one, values, names).properties(width=width, height=height))
+def _span(span: tuple[float, float], x: float) -> tuple[float, float, float]:
+    """The rest of a vertical line that begins at x: its start, and its end."""
+    return span[0], x, span[1]
 
 
-def _bound_row(bound: Bound, place: int) -> dict[str, Any]:
-    at = log10(bound)
-    top = place * ROW + TEXT
-    return {
-        "name": bound.name,
-        "one": 0.0,
-        "at": at,
-        "beside": max(at, 0.0),
-        "name_at": place * ROW,
-        "top": top,
-        "bottom": top + BAR,
-        "middle": top + BAR / 2,
-        "value": magnitude(bound.value, bound.log),
-        "fill": VACUOUS if bound.vacuous else USEFUL,
-    }
+def _mark(
+    mark: Mark,
+    at: Callable[[float], float],
+    low: float,
+    top: float,
+    bottom: float,
+    spans: Sequence[tuple[float, float]],
+) -> list[str]:
+    """The observed error: a line, its interval as a band; a rate of 0 is beyond every logarithmic axis."""
+    x = at(max(low, math.log10(mark.rate))) if mark.rate > 0 else at(low)
+    parts = []
+    if mark.interval is not None:
+        start, end = (at(max(low, math.log10(v))) if v > 0 else at(low) for v in mark.interval)
+        parts += [rect(start, span[0], end - start, span[1] - span[0], "band") for span in spans]
+    parts += [line(x, *_span(span, x), "observed") for span in [(top - 22, top), *spans]]
+    words = mark.words if mark.rate > 0 else f"\u2190 {mark.words}"
+    return [*parts, text(x + 5, top - 26, words, "strong")]
 
 
 def log10(bound: Bound) -> float:
@@ -112,68 +119,127 @@ def log10(bound: Bound) -> float:
     return float(np.clip(bound.natural_log / math.log(10), -308, 1e6))
 
 
-def _powers(low: float, high: float, most: int) -> list[int]:
-    """Whole powers of ten between two, evenly apart, 0 among them.
+def margins_figure(own: np.ndarray, other: np.ndarray | None, axis: str, width: int) -> str:
+    """The share of examples at each margin: one network on an even axis, or two on a common logarithmic one."""
+    if other is None:
+        bins, _ = histogram(own, BINS)
+        low, high = min(b.start for b in bins), max(b.end for b in bins)
+        ticks = [(v, quantity(v)) for v in _steps(low, high, max(3, width // 110))]
+        return _panel([(bins, "")], low, high, ticks, axis, width)
+    both = log_histogram([own, other], BINS)
+    ends = [b for bins in both for b in bins]
+    low, high = min(b.start for b in ends), max(b.end for b in ends)
+    marks = powers(low, high, max(3, width // 90))
+    ticks = [(float(v), power(v)) for v in marks]
+    return _panel([(both[0], "own"), (both[1], "random")], low, high, ticks, f"{axis} (logarithmic axis)", width)
 
-    >>> _powers(-1.0, 9.0, 5), _powers(-1.0, 1.5, 5)
-    ([0, 2, 4, 6, 8], [-1, 0, 1])
-    """
-    step = next(s * 10**k for k in range(7) for s in (1, 2, 5) if (high - low) / (s * 10**k) <= most)
-    return [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+def _panel(
+    shown: Sequence[tuple[Sequence[Bin], str]], low: float, high: float, ticks: Sequence[tuple[float, str]], axis: str,
+    width: int,
+) -> str:  # fmt: skip
+    left, right, top = 44.0, width - 14.0, 8.0
+    bottom = top + PANEL
+    most = max(b.share for bins, _ in shown for b in bins)
+    spread = (high - low) or 1.0
+
+    def at(value: float) -> float:
+        return left + (right - left) * (value - low) / spread
+
+    shares = _steps(0.0, most, 4)
+    parts = [line(left, bottom - PANEL * s / most, right, bottom - PANEL * s / most, "grid") for s in shares]
+    parts += [
+        text(left - 6, bottom - PANEL * s / most + 4, f"{100 * s:g}%", "soft", anchor="end", size=13) for s in shares
+    ]
+    for bins, kind in shown:
+        for each in bins:
+            tall, fill = PANEL * each.share / most, kind or ("bad" if each.wrong else "own")
+            parts.append(rect(at(each.start), bottom - tall, at(each.end) - at(each.start), tall, f"bin {fill}"))
+    parts += [text(at(x), bottom + 18, words, "soft", anchor="middle", size=13) for x, words in ticks]
+    parts.append(text(right, bottom + 38, axis, "soft", anchor="end", size=13))
+    return svg(parts, width, bottom + 46)
 
 
-def _power(exponent: int) -> str:
+def _steps(low: float, high: float, most: int) -> list[float]:
+    """Round numbers between two, evenly apart.
+
+    >>> _steps(0.0, 0.31, 4), _steps(-2.0, 11.0, 5)
+    ([0.0, 0.1, 0.2, 0.3], [0.0, 5.0, 10.0])
     """
-    >>> _power(0), _power(-1), _power(12)
-    ('1', '0.1', '10\u00b9\u00b2')
-    """
-    if -2 <= exponent <= 2:
-        return f"{10.0**exponent:g}"
-    return "10" + str(exponent).translate(SUPERSCRIPTS)
+    if not high > low:
+        return [low]
+    size = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(k * size for k in (1, 2, 5, 10, 20) if (high - low) / (k * size) <= most)
+    return [float(f"{step * k:.6g}") for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def layers_figure(panels: Mapping[str, Mapping[str, float]], width: int) -> str:
     """For each measure a bar for each layer, in the order in which they run."""
-    alt = _altair()
     columns = 2 if width >= 600 and len(panels) > 1 else 1
-    each = (width - (columns - 1) * GAP) // columns
-    charts = [_layer_bars(alt, name, parts, each) for name, parts in panels.items()]
-    return _svg(alt.concat(*charts, columns=columns, spacing=GAP))
+    each = (width - (columns - 1) * GAP) / columns
+    parts, y = [], 0.0
+    names = list(panels)
+    for start in range(0, len(names), columns):
+        beside = names[start : start + columns]
+        for column, name in enumerate(beside):
+            parts += _layer_bars(name, panels[name], column * (each + GAP), y, each)
+        y += 24 + LAYER_ROW * max(len(panels[name]) for name in beside) + GAP
+    return svg(parts, width, y - GAP)
 
 
-def _layer_bars(alt: Any, title: str, parts: Mapping[str, float], width: int) -> Any:
-    """Names on the left, bars from where they end. The names are no axis: browsers and we disagree on their width."""
-    rows: list[dict[str, Any]] = [
-        {"layer": name, "none": 0, "value": value, "label": quantity(value), "top": LAYER_ROW * place + 3}
-        for place, (name, value) in enumerate(parts.items())
+def _layer_bars(title: str, layers: Mapping[str, float], x: float, y: float, width: float) -> list[str]:
+    most = max(layers.values())
+    room = width - LAYER_NAMES - DIGITS
+    parts = [text(x, y + 14, title, "name")]
+    for place, (name, value) in enumerate(layers.items()):
+        top = y + 24 + LAYER_ROW * place
+        parts.append(text(x, top + BAR - 2, shortened(name, 15), "soft", size=13))
+        parts.append(rect(x + LAYER_NAMES, top, room * value / most, BAR, "own"))
+        parts.append(text(x + LAYER_NAMES + room * value / most + 5, top + BAR - 2, quantity(value), "number", size=13))
+    return parts
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A row of the chart of ratios: log10 of the ratio, the ratio in words, and how it is colored."""
+
+    name: str
+    orders: float
+    words: str
+    kind: str  # class of its color: good, bad, own (A), other (B), or even
+    note: str = ""  # below the name, where there is room
+
+
+def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
+    """A dot at 1 and a dot at the ratio for each measure, joined by a line, on a logarithmic axis."""
+    phone = width < PHONE
+    left, top, row = (14.0, 30.0, 44) if phone else (float(NAMES), 30.0, 38)
+    right, bottom = width - 20 - LETTER * max(len(each.words) for each in rows), top + row * len(rows)
+    orders = [each.orders for each in rows]
+    low, high = min(-0.35, *orders) - 0.1, max(0.35, *orders)
+    ticks = factors(low, high, max(3, int(right - left) // 45))
+
+    def at(value: float) -> float:
+        return left + (right - left) * (value - low) / (high - low)
+
+    spans = (
+        [(top + row * k + row - 23, top + row * (k + 1)) for k in range(len(rows))] if phone else [(top - 4, bottom)]
+    )
+    parts = [
+        line(at(tick), *_span(span, at(tick)), "one" if not tick else "grid") for tick, _ in ticks for span in spans
     ]
-    rows = [{**row, "bottom": row["top"] + BAR, "middle": row["top"] + BAR / 2} for row in rows]
-    height = LAYER_ROW * len(rows)
-    across = alt.Scale(domain=[0, max(parts.values())], range=[NAME_WIDTH, width - DIGIT_WIDTH], nice=False)
-    down = alt.Scale(domain=[height, 0], nice=False)
-    data = alt.Chart(alt.Data(values=rows))
-    x, x2 = alt.X("none:Q", scale=across, axis=None), "value:Q"
-    bars = data.mark_rect(color=RIGHT).encode(x=x, x2=x2, y=alt.Y("top:Q", scale=down, axis=None), y2="bottom:Q")
-    text = data.mark_text(fontSize=13, color=INK, align="left", baseline="middle", limit=NAME_WIDTH - 16)
-    middle = alt.Y("middle:Q", scale=down, axis=None)
-    names = text.encode(x=alt.value(0), y=middle, text="layer:N")
-    value = data.mark_text(fontSize=13, color=INK, align="left", baseline="middle", dx=5)
-    values = value.encode(x=alt.X("value:Q", scale=across, axis=None), y=middle, text="label:N")
-    return alt.layer(bars, names, values).properties(width=width, height=height, title=_title(alt, title))
-
-
-def _altair() -> Any:
-    alt = extra("altair")
-    extra("vl_convert")
-    return alt
-
-
-def _title(alt: Any, text: str) -> Any:
-    return alt.TitleParams(text, anchor="start", frame="group", fontSize=14, fontWeight=600, color=INK, offset=8)
-
-
-def _svg(chart: Any) -> str:
-    chart = chart.properties(background="transparent", padding={"left": 6, "right": 14, "top": 2, "bottom": 2})
-    svg = io.StringIO()
-    chart.configure(aria=False, axis=AXES, view={"stroke": None}).save(svg, format="svg")
-    return svg.getvalue()
+    parts += [text(at(tick), bottom + 18, words, "soft", anchor="middle", size=13) for tick, words in ticks]
+    parts.append(text(right, bottom + 38, axis, "soft", anchor="end", size=13))
+    parts.append(text(at(0) + (0 if phone else 5), top - 10, one, "soft", size=13))
+    for place, each in enumerate(rows):
+        y = top + row * place + (row - 12 if phone else row / 2)
+        parts.append(line(at(0), y, at(each.orders), y, f"join {each.kind}"))
+        parts.append(dot(at(0), y, "hollow", 5))
+        parts.append(dot(at(each.orders), y, each.kind, 7))
+        if phone:
+            parts.append(text(0, y - 14, shortened(each.name, 34), "name"))
+        else:
+            parts.append(text(left - 14, y - 1 if each.note else y + 5, shortened(each.name, 28), "name", anchor="end"))
+            parts.append(text(left - 14, y + 14, shortened(each.note, 31), "soft", anchor="end", size=12))
+        parts.append(text(max(at(each.orders), at(0)) + 12, y + 5, each.words, "number"))
+    return svg(parts, width, bottom + 46)

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-import math
+import base64
+import hashlib
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from truerisk.atomic import write_atomically
-from truerisk.measures import BOUNDS, MEASURES, Measures, Subject
+from truerisk.measures import MEASURES, Measures, Subject
 from truerisk.measures.audit import Audit
-from truerisk.measures.margin_shapes import PATH, SPECTRAL, margin_panels, medians, misclassified
-from truerisk.measures.registry import Measure
-from truerisk.measures.words import by_family, by_reason, quantity, verdict
-from truerisk.report.certificate import NARROW, WIDE, templates
-from truerisk.report.measure_figures import bounds_figure, layers_figure, margins_figure
-from truerisk.words import at_most, magnitude
+from truerisk.measures.compare import votes
+from truerisk.measures.finding import criterion, errors_sentence, headline, tau_sentence, zoo_limits, zoo_sentence
+from truerisk.measures.margin_shapes import margin_panels
+from truerisk.measures.table import subject_of
+from truerisk.measures.words import by_family, by_reason
+from truerisk.measures.zoo import zoo
+from truerisk.report.certificate import templates
+from truerisk.report.measure_figures import Dot
+from truerisk.report.measure_parts import (
+    bounds_part,
+    columns,
+    drawn,
+    layers_part,
+    line,
+    margins_part,
+    real_minus,
+    short,
+    times,
+)
+from truerisk.words import at_most, seen_percent
 
-LAYERED = 4  # measures that are shown layer by layer, of different families
-MOST_LAYERS = 40  # a figure with more bars than this is no figure
+BY_DEFINITION = (
+    "Multiply the weights that enter a hidden unit by a positive number and divide those that leave it by the same "
+    "number: the function stays the same. The last column says what the definition of a measure implies; this network "
+    "was not rescaled (truerisk measure --audit rescales it and measures again)."
+)
+CALIBRATE = (
+    "How large is large? truerisk measure --calibrate trains the same network on random labels, and shows each value "
+    "next to the value there."
+)
+RESCALED = "The last column says what the rescalings did to each number of this network."
 
 
 def write_measures(
@@ -28,133 +52,150 @@ def write_measures(
 ) -> Path:
     """Write the page to ``path``: one file that needs nothing else. ``facts`` says how the numbers were made."""
     path = Path(path)
-    write_atomically(path, render_measures(found, margin_panels(subject), facts, audit).encode())
+    other = None if found.reference is None else margin_panels(subject_of(found.reference.network))
+    write_atomically(path, render_measures(found, margin_panels(subject), facts, audit, other).encode())
     return path
 
 
 def render_measures(
-    found: Measures, panels: Mapping[str, np.ndarray], facts: Mapping[str, str], audit: Audit | None = None
+    found: Measures,
+    panels: Mapping[str, np.ndarray],
+    facts: Mapping[str, str],
+    audit: Audit | None = None,
+    other: Mapping[str, np.ndarray] | None = None,
 ) -> str:
-    """The page as HTML. All text is escaped."""
+    """The page as HTML. All text is escaped. ``panels``: margins; ``other``: those on random labels."""
+    bounds, margins = bounds_part(found, audit), margins_part(panels, other)
+    hero = _hero(found, audit)
+    if hero is None and bounds is not None:
+        hero = bounds.pop("figure") | {"title": "Bounds on the true risk"}
+        bounds["figure"] = None
+    elif hero is None and margins is not None:
+        hero, margins["is_hero"] = margins["figure"] | {"title": "Margins"}, True
+    families = by_family(MEASURES[name] for name in found.values)
+    leading = zoo().leading(found.values)
     page: str = (
         templates()
         .get_template("measures.html.j2")
         .render(
-            headline=_headline(found, audit),
-            families=_families(found, audit),
-            bounds=_bounds(found, audit),
-            margins=_margins(panels),
-            layers=_layers(found),
+            headline=headline(found, audit),
+            subtitle=_subtitle(found),
+            hero=hero,
+            notes=[note for note in (_note(found, audit), found.no_reference) if note],
+            leading=_leading(found, audit, leading) if leading else None,
+            told={"zoo": zoo_sentence(), "criterion": criterion(), "limits": zoo_limits()},
+            families=[
+                {"name": name, "rows": [line(each.name, found, audit) for each in members]}
+                for name, members in families.items()
+            ],
+            columns=columns(found),
+            rescaled=BY_DEFINITION if audit is None else RESCALED,
+            csv=encoded(found.csv()),
+            bounds=bounds,
+            margins=margins,
+            layers=layers_part(found),
             skipped=[(", ".join(names), reason) for reason, names in by_reason(found.skipped).items()],
             audit=None if audit is None else _audit(audit),
             facts=facts,
+            script=script(),
         )
     )
     return page
 
 
-def _headline(found: Measures, audit: Audit | None) -> str:
+def encoded(csv: str) -> str:
+    """For a data: address, which needs no script and no network."""
+    return base64.b64encode(csv.encode()).decode()
+
+
+def script() -> dict[str, str]:
+    """The script of the page, and the hash by which the page's policy allows it and nothing else."""
+    text = files("truerisk.report").joinpath("templates/measures.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return {"text": text, "hash": f"sha256-{digest}"}
+
+
+def _hero(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
     if audit is not None:
-        return f"{len(audit.fooled)} of {len(audit.moves)} numbers changed while the network stayed the same function."
-    if not found.values:
-        return _count(len(found.bounds), "bound") + " on the true risk of one network."
-    invariant = sum(MEASURES[name].invariant for name in found.values)
-    measures = _count(len(found.values), "measure")
-    return f"{measures} of one network; rescaling leaves {invariant} unchanged by definition."
+        return _audit_hero(found, audit)
+    return None if found.reference is None else _calibration_hero(found)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _families(found: Measures, audit: Audit | None) -> list[dict[str, Any]]:
-    groups = by_family(MEASURES[name] for name in found.values)
-    return [{"name": family, "rows": [_row(m, found, audit) for m in members]} for family, members in groups.items()]
-
-
-def _row(entry: Measure, found: Measures, audit: Audit | None) -> dict[str, Any]:
-    value = found.values[entry.name]
-    return {
-        "name": entry.name,
-        "value": quantity(value.value, value.log),
-        "meaning": entry.meaning,
-        "source": f"{entry.paper}; {entry.equation}",
-        "settings": entry.settings,
-        "same": entry.same_order_as,
-        **_rescaling(entry.name, entry.invariant, audit),
-    }
-
-
-def _rescaling(name: str, invariant: bool, audit: Audit | None) -> dict[str, Any]:
-    """What a rescaling does to it: as measured by the audit, or what its definition implies."""
-    if audit is None or name not in audit.moves:
-        return {"stays": invariant, "rescaling": "invariant" if invariant else "may change"}
-    moved = audit.moves[name]
-    told = moved.verdict.removeprefix("fooled: ") if moved.fooled else "unchanged"
-    return {"stays": not moved.fooled, "rescaling": told}
-
-
-def _bounds(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
-    if not found.bounds:
+def _calibration_hero(found: Measures) -> dict[str, Any] | None:
+    """Values on random labels over own values, of the measures that predict best."""
+    assert found.reference is not None
+    given = votes(found, found.reference.found)
+    if not given:
         return None
-    bounds = sorted(found.bounds.values(), key=lambda bound: bound.natural_log)
-    useful = [bound for bound in bounds if not bound.vacuous]
-    best = f"the smallest is {magnitude(bounds[0].value, bounds[0].log)} ({bounds[0].name})"
+    rows = [
+        Dot(v.name, v.orders, times(v.orders) + _way(v.simpler), _kind(v.simpler == 1), short(v.name)) for v in given
+    ]
     return {
-        "wide": bounds_figure(bounds, WIDE),
-        "narrow": bounds_figure(bounds, NARROW),
-        "alternative": f"{_count(len(bounds), 'bound')} on a logarithmic axis; {best}, {len(useful)} below 1.",
-        "useful": len(useful),
-        "count": _count(len(bounds), "bound"),
-        "rows": [
-            {
-                "name": bound.name,
-                "value": magnitude(bound.value, bound.log),
-                "verdict": verdict(bound),
-                "meaning": bound.meaning,
-                "source": f"{bound.paper}, {bound.theorem}",
-                **_rescaling(bound.name, BOUNDS[bound.name].invariant, audit),
-            }
-            for bound in bounds
-        ],
+        **drawn(rows, "value on random labels / value of this network", "1: this network"),
+        "title": "Random labels against true labels",
+        "alternative": listed(rows, "Value on random labels over the value of this network"),
+        "caption": "Value of the same network trained on random labels, divided by the value of this network. A "
+        "measure that explains the difference in held-out error must change. Teal dots predict a larger gap, by the "
+        "sign of the measure in the zoo; red dots do not.",
     }
 
 
-def _margins(panels: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
-    if not panels:
-        return None
-    first = next(iter(panels.values()))
-    middle = ", ".join(f"{title}: median {quantity(value)}" for title, value in medians(panels).items())
-    return {
-        "wide": margins_figure(panels, WIDE),
-        "narrow": margins_figure(panels, NARROW),
-        "alternative": f"Histograms of {len(first):,} examples. {middle}.",
-        "wrong": f"{misclassified(first):,} of {len(first):,} examples",
-        "normalized": len(panels) > 1,
-        "spectral": SPECTRAL in panels,
-        "path": PATH in panels,
-    }
+def _kind(good: bool) -> str:
+    return "good" if good else "bad"
 
 
-def _layers(found: Measures) -> dict[str, Any] | None:
-    """One measure of each family that is made of positive parts, a few of them."""
-    chosen: dict[str, dict[str, float]] = {}
-    for members in by_family(MEASURES[name] for name in found.values).values():
-        fitting = [m.name for m in members if _drawable(found.values[m.name].layers)]
-        if fitting and len(chosen) < LAYERED:
-            chosen[fitting[0]] = dict(found.values[fitting[0]].layers)
-    if not chosen:
+def _way(simpler: int) -> str:
+    return {0: " (no change)", 1: "", 2: " (wrong way)"}[simpler]
+
+
+def _audit_hero(found: Measures, audit: Audit) -> dict[str, Any] | None:
+    """How far rescalings moved the measures that predict best."""
+    known = [audit.moves[name] for name in zoo().leading(found.values) if name in audit.moves]
+    rows = [
+        Dot(m.name, m.orders, times(m.orders) if m.fooled else "unchanged", _kind(not m.fooled), short(m.name))
+        for m in known
+        if m.orders < 1e3
+    ]
+    if not rows:
         return None
     return {
-        "wide": layers_figure(chosen, WIDE),
-        "narrow": layers_figure(chosen, NARROW),
-        "alternative": f"What each layer contributes to {', '.join(chosen)}.",
+        **drawn(rows, "largest factor by which a rescaling changed the value", "1: unchanged"),
+        "title": "Changes by rescaling",
+        "alternative": listed(rows, "Largest factor by which a rescaling changed the value"),
+        "caption": "Largest factor by which a random rescaling changed a measure, for the measures that predict best "
+        "in the zoo. The function of the network stayed the same. Teal: unchanged up to rounding. Red: changed.",
     }
 
 
-def _drawable(parts: Mapping[str, float]) -> bool:
-    values = list(parts.values())
-    return 2 <= len(values) <= MOST_LAYERS and all(0 <= v < math.inf for v in values) and sum(values) > 0
+def listed(rows: list[Dot], what: str) -> str:
+    return f"{what}: {', '.join(f'{row.name} {row.words}' for row in rows)}."
+
+
+def _subtitle(found: Measures) -> str:
+    """Observed errors; with a reference, those of both networks, and whether both fit their labels."""
+    own, reference = found.observed, found.reference
+    other = None if reference is None else reference.found.observed
+    if own is None or reference is None or other is None or own.test is None or other.test is None:
+        return "" if own is None else errors_sentence(own)
+    held_out = f"{seen_percent(own.test.rate)} of held-out examples, its copy on {seen_percent(other.test.rate)}"
+    fits = "The copy does not fit its random labels."
+    if reference.fitted:
+        rates = f"{seen_percent(own.train.rate)} and {seen_percent(other.train.rate)}"
+        fits = f"Training errors are {rates}: the copy has memorized its labels."
+    return f"This network errs on {held_out}. {fits}"
+
+
+def _note(found: Measures, audit: Audit | None) -> str:
+    """About the reference, or how to get one."""
+    if found.reference is not None:
+        return found.reference.note
+    return "" if audit is not None or found.no_reference else CALIBRATE
+
+
+def _leading(found: Measures, audit: Audit | None, names: list[str]) -> dict[str, Any]:
+    """The few that predict best, with tau and its interval."""
+    rows = [line(name, found, audit) | {"zoo": real_minus(tau_sentence(name))} for name in names]
+    return {"rows": rows, "columns": columns(found)}
 
 
 def _audit(audit: Audit) -> dict[str, str]:

@@ -12,10 +12,18 @@ from truerisk.cli.options import DataDir, Json, Model, Outputs, Quiet
 
 
 def measure(
+    networks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[A] [B]",
+            help="Networks: models, or weight files of one --model. Two are compared.",
+            show_default=False,
+        ),
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(
-            help="What it was trained on: a name or a path, as for certify.",
+            help="Data that the network was trained on: a name or a path.",
             show_default="digits",
             autocompletion=complete.data,
         ),
@@ -30,49 +38,63 @@ def measure(
     init: Annotated[
         str | None,
         typer.Option(
-            help="Its weights before training: a file, or seed:N to build the network again with torch's seed N.",
+            help="Weights before training: a file, or seed:N (torch's seed).",
             show_default=False,
         ),
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(help="JSON file: what is known of its training.", show_default=False)
+        Path | None, typer.Option(help="JSON file with facts about the training.", show_default=False)
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help="Names, joined by commas: see --list.", show_default="all that train nothing")
+        str | None,
+        typer.Option(
+            help="Names of measures and bounds, joined by commas (see --list).", show_default="all that train nothing"
+        ),
     ] = None,
-    train: Annotated[bool, typer.Option("--train", help="Also what trains networks of its own.")] = False,
-    delta: Annotated[float, typer.Option(help="Probability with which each single bound may fail.")] = 0.05,
-    rows: Annotated[int, typer.Option(help="Examples for what takes gradients or many passes.")] = 1000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
-    layers: Annotated[bool, typer.Option("--layers", help="Also what each layer contributes.")] = False,
-    every: Annotated[bool, typer.Option("--list", help="Only say which measures and bounds there are.")] = False,
-    audit: Annotated[
-        bool, typer.Option("--audit", help="Rescale the network at random: which measures are fooled?")
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Train the network on random labels, too, as a reference.")
     ] = False,
-    times: Annotated[int, typer.Option(help="Rescalings of --audit.")] = 5,
-    out: Annotated[Path, typer.Option(help="Folder for measures.csv, measures.json and report.html.")] = Path(
-        "truerisk-measures"
-    ),
+    test: Annotated[
+        str | None,
+        typer.Option(
+            help="Held-out examples: data, or a share of --data.", show_default="0.2 if the network is trained here"
+        ),
+    ] = None,
+    train: Annotated[bool, typer.Option("--train", help="Include measures that train networks of their own.")] = False,
+    delta: Annotated[float, typer.Option(help="Failure probability of each bound.")] = 0.05,
+    rows: Annotated[int, typer.Option(help="Number of examples for gradients and searches.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    full: Annotated[bool, typer.Option("--all", help="Print every measure and bound.")] = False,
+    family: Annotated[
+        str | None, typer.Option(help="Print the measures of this family, such as norms.", show_default=False)
+    ] = None,
+    layers: Annotated[bool, typer.Option("--layers", help="Print the contribution of each layer.")] = False,
+    every: Annotated[bool, typer.Option("--list", help="List all measures and bounds, and stop.")] = False,
+    audit: Annotated[bool, typer.Option("--audit", help="Rescale the network at random and measure again.")] = False,
+    times: Annotated[int, typer.Option(help="Number of rescalings (--audit).")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for the tables and report.html.")] = Path("truerisk-measures"),
     outputs: Outputs = None,
     data_dir: DataDir = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Every complexity measure and classical bound of a network, and whether a rescaling fools it.
+    """Compute complexity measures and classical bounds of a network, next to references.
 
-    Examples: truerisk measure
+    Examples: truerisk measure --calibrate
+    | truerisk measure mlp:64 mlp:512
+    | truerisk measure a.safetensors b.safetensors --model net.py:build --data train.npz
     | truerisk measure --list
     | truerisk measure --model net.py:build --weights w.safetensors --init seed:0 --data train.npz
     | truerisk measure --audit
     """
     from truerisk.cli import measure as command
+    from truerisk.cli.measured_network import chosen
 
     if every:
         command.show_list(json)
         return
     names = [name.strip() for name in only.split(",") if name.strip()] if only is not None else None
     options = command.Options(
-        weights=weights,
         init=init,
         record=record,
         only=names,
@@ -85,5 +107,9 @@ def measure(
         out=out,
         data_dir=data_dir,
         outputs=outputs,
+        test=test,
+        calibrate=calibrate,
+        full=full,
+        family=family,
     )
-    command.measure(model, data, options, json, quiet)
+    command.measure(chosen(networks or [], model, weights), data, options, json, quiet)
