@@ -57,14 +57,14 @@ def test_the_interval_is_exact(errors, n):
 
 
 def test_held_out_examples_are_no_training_examples(points):
-    train, test = held_out(points, 0.25, False, seed=3)
+    train, test = held_out(points, 0.25, True, seed=3)
     rows = {tuple(x) for x in points.X.tolist()}
     own, other = ({tuple(x) for x in part.X.tolist()} for part in (train, test))
     assert (len(train), len(test)) == (150, 50)
     assert own | other == rows
     assert not own & other
-    assert np.array_equal(held_out(points, 0.25, False, seed=3)[1].X, test.X)
-    assert not np.array_equal(held_out(points, 0.25, False, seed=4)[1].X, test.X)
+    assert np.array_equal(held_out(points, 0.25, True, seed=3)[1].X, test.X)
+    assert not np.array_equal(held_out(points, 0.25, True, seed=4)[1].X, test.X)
 
 
 def test_who_holds_out_what(points):
@@ -74,6 +74,9 @@ def test_who_holds_out_what(points):
     assert held_out(points.take(range(40)), None, True, 0)[1] is None, "too few examples"
     other = points.take(range(30))
     assert held_out(points, other, True, 0) == (points, other)
+    assert held_out(points, other, False, 0) == (points, other)
+    with pytest.raises(TrueriskError, match="may have seen any share of its data"):
+        held_out(points, 0.25, False, 0)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,8 @@ def test_bad_held_out_examples(points, told, test):
 
 
 def test_measure_tells_both_errors(points):
-    found = truerisk.measure(First(), points, only=["parameters"], test=0.5)
+    first, second = points.take(range(100)), points.take(range(100, 200))
+    found = truerisk.measure(First(), first, only=["parameters"], test=second)
     assert found.n == found.observed.train.n == found.observed.test.n == 100
     assert found.record()["observed"]["held_out"]["errors"] == found.observed.test.errors
     plain = truerisk.measure(First(), points, only=["parameters"])

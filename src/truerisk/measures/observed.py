@@ -103,6 +103,11 @@ def held_out(data: Data, test: object, trains: bool, seed: int, data_dir: Any = 
     count = round(share * len(data))
     if not count:
         return data, None
+    if not trains:  # nobody knows which of the examples it was trained on
+        raise TrueriskError(
+            f"test is {share:g}, but an already trained network may have seen any share of its data; give other data "
+            "(--test FILE)."
+        )
     if len(data) - count < MINIMUM:
         raise TrueriskError(
             f"--test {share:g} leaves {len(data) - count} of {len(data)} examples to train on, but {MINIMUM} are "

@@ -57,7 +57,8 @@ def measure(
     test: Annotated[
         str | None,
         typer.Option(
-            help="Held-out examples: data, or a share of --data.", show_default="0.2 if the network is trained here"
+            help="Held-out examples: data, or a share of --data to train without.",
+            show_default="0.2 if the network is trained here",
         ),
     ] = None,
     train: Annotated[bool, typer.Option("--train", help="Include measures that train networks of their own.")] = False,
