@@ -9,6 +9,7 @@ from filelock import FileLock
 from truerisk import lab
 from truerisk.cli import lab as lab_command
 from truerisk.lab import load, names
+from truerisk.report.lab.exhibits import shown
 
 pytestmark = pytest.mark.long
 
@@ -44,6 +45,19 @@ def test_a_second_run_computes_nothing(runs, capsys):
     [entry] = json.loads(capsys.readouterr().out)["experiments"]
     assert entry["computed"] == 0 < entry["reused"]
     assert (runs / "index.html").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_figure_follows_the_schema(runs, name):
+    """All exhibits of all lessons are drawn, and their specifications are what Vega-Lite's schema allows."""
+    alt = pytest.importorskip("altair")
+    result = lab.run(name, "smoke", "inline", str(runs))
+    page = shown(result)
+    assert page.trouble == []
+    assert page.hero or result.experiment.lesson.hero
+    for figure in page.live:
+        for spec in [figure["file"], *(layout["spec"] for layout in figure["layouts"])]:
+            alt.Chart.from_dict(spec)  # raises where it does not
 
 
 @pytest.mark.parametrize("name", names())

@@ -171,8 +171,9 @@ def _show(result: Result, page: str) -> None:
     console.print(
         f"\n[bold]{escape(result.experiment.title)}[/bold]  ({escape(result.experiment.name)}, {result.scale})"
     )
+    console.print(f"{escape(progress.printable(result.finding))}\n", soft_wrap=True)
     console.print(
-        f"{headline(result.summary()['tally'])} {result.computed} runs computed, {result.reused} found in the store.\n",
+        f"{headline(result.tally)} {result.computed} runs computed, {result.reused} found in the store.\n",
         soft_wrap=True,
     )
     table = Table(box=None, padding=(0, 2, 1, 0), show_header=False)
