@@ -66,22 +66,20 @@ def apart(wanted: list[float], least: float, height: float) -> list[float]:
     """
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     blocks: list[list[int]] = []  # neighbors that touch, each block around the mean of what its members want
+
+    def top(block: list[int]) -> float:
+        long = least * (len(block) - 1)
+        return min(sum(wanted[i] for i in block) / len(block) - long / 2, height - long)
+
     for i in order:
         blocks.append([i])
-        while len(blocks) > 1 and _span(blocks[-2], wanted, least)[1] + least > _span(blocks[-1], wanted, least)[0]:
+        while len(blocks) > 1 and top(blocks[-2]) + least * len(blocks[-2]) > top(blocks[-1]):
             blocks[-2:] = [blocks[-2] + blocks[-1]]
     found = [0.0] * len(wanted)
     for block in blocks:
-        top = min(_span(block, wanted, least)[0], height - least * (len(block) - 1))
         for k, i in enumerate(block):
-            found[i] = top + k * least
+            found[i] = top(block) + k * least
     return found
-
-
-def _span(block: list[int], wanted: list[float], least: float) -> tuple[float, float]:
-    middle = sum(wanted[i] for i in block) / len(block)
-    half = least * (len(block) - 1) / 2
-    return middle - half, middle + half
 
 
 def _last(drawn: Drawable) -> dict[tuple[object, ...], Json]:
