@@ -231,9 +231,9 @@ CLAIMS = (
 EXPERIMENT = Experiment(
     name="memorizer",
     title="A network that memorizes by construction",
-    about="Two layers and 2n + d weights are enough to fit any labels of n examples in d dimensions, and the proof is "
-    "a recipe: project all points on one direction and draw a broken line through the labels. Here the recipe is "
-    "carried out. The network and the nearest neighbor both fit all labels; test errors show whether they learn.",
+    about="Two layers and 2n + d weights are enough to fit any labels of n examples in d dimensions. The proof is a "
+    "recipe, which this experiment follows: project all points on one direction and draw a broken line through the "
+    "labels. The network and the nearest neighbor both fit all labels; test errors show whether they learn.",
     papers=(ZHANG,),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,

@@ -233,10 +233,10 @@ CLAIMS = (
 EXPERIMENT = Experiment(
     name="minimum-norm",
     title="The smallest norm, and what SGD finds",
-    about="Among all functions that fit the training labels, kernel interpolation and SGD from zero find the one of "
-    "smallest norm, without being told to, and such a bias might explain why they generalize. Zhang et al. report that "
-    "the norm alone does not explain it: a better representation of the inputs can need a larger norm. This experiment "
-    "compares norms with test errors, and follows SGD on a linear model to its end.",
+    about="Many functions fit the training labels; kernel interpolation and SGD from zero find the one of smallest "
+    "norm, which might explain why they generalize. Zhang et al. report that the norm alone does not explain it: a "
+    "better representation of the inputs can need a larger norm. This experiment compares norms with test errors, and "
+    "follows SGD on a linear model to its end.",
     papers=(ZHANG, COATES),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,

@@ -212,10 +212,10 @@ CLAIMS = (
 EXPERIMENT = Experiment(
     name="shattering",
     title="VC dimension: which points can be labeled in every way?",
-    about="A family of classifiers shatters a set of points if it can label them in every way; the size of the largest "
-    "such set is its VC dimension, which enters classical bounds. For small sets every labeling is decided: by linear "
-    "programs for half-planes, by counting for intervals, rectangles, and sine waves, by training for small networks. "
-    "Parameters and VC dimension often agree in number, but a sine with one parameter shatters any number of points.",
+    about="A family of classifiers shatters a set of points if it can label them in every way. The size of the largest "
+    "such set is the VC dimension of the family, which enters classical bounds. For small sets, linear programs, "
+    "counting, or training decide every labeling. Parameters and VC dimension often agree in number, but a sine with "
+    "one parameter shatters any number of points.",
     papers=(VAPNIK, COVER, MOHRI),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,

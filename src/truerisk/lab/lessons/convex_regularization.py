@@ -46,8 +46,8 @@ def _widths(runs: Rows, guess: list[Rule]) -> Figure:
         "errors",
         "Test error against width",
         "Test error of least squares on random features, and of a network of the same width, each without a "
-        "regularizer and with one. At width 1 there are as many features as examples. A peak without a regularizer "
-        "that is gone with one means that the model needs it there.",
+        "regularizer and with one. At 1 (width n), there are as many features as examples. If only the curve without "
+        "a regularizer has a peak, the model needs a regularizer there.",
         runs.where(model=TOP),
         WIDTH,
         Axis("test_error", "test error", PERCENT, zero=True, counted_on="n_test"),
@@ -61,10 +61,10 @@ def _widths(runs: Rows, guess: list[Rule]) -> Figure:
 def _models(runs: Rows, guess: list[Rule]) -> Figure:
     return Figure(
         "models",
-        "Who needs a regularizer at width n?",
+        "Which models need a regularizer at width n?",
         "Test error of five models with as many units as examples, without a regularizer and with one. The first four "
-        "models are convex and have the same features; exact means minimized to the end. If convexity were the reason, "
-        "all four would need their ridge.",
+        "models are convex and have the same features; exact means minimized to the end. If convexity made a "
+        "regularizer necessary, all four would need their ridge.",
         runs.where(ratio=AT_N),
         Axis("name", "model", ordinal=True),
         Axis("test_error", "test error", PERCENT, zero=True, counted_on="n_test"),
@@ -159,8 +159,8 @@ def _answered(record: Record) -> Images:
         "answers",
         "New images with the answers of exact least squares",
         "One new image of each class with the class that least squares gives it, at width n, without a ridge and with "
-        "the ridge that is best on validation examples; wrong answers are marked. Both models fit their training "
-        "examples almost perfectly.",
+        "the ridge that is best on validation examples. Misclassified images are marked. Both models fit their "
+        "training examples perfectly or nearly so.",
         strips(record),
         claims=("least-squares-needs-ridge",),
     )
@@ -174,10 +174,10 @@ def _curve_figure(record: Record) -> Figure:
     ]
     return Figure(
         "curve",
-        "The peak in a picture: a curve through 15 points",
+        "The same peak in one dimension: a curve through 15 points",
         "Least squares on random waves through 15 noisy points of a sine; move the slider to add waves. With 15 waves "
-        "the curve must hit every point in the only way it can, and swings wildly between them (cut off at 3). With "
-        "many more waves the smallest solution is smooth again.",
+        "the curve must hit every point in the only way it can, and swings wildly between them (cut off at \u22123 and "
+        "3). With many more waves the solution of smallest norm is smooth again.",
         rows,
         Axis("x", "x"),
         Axis("y", "y"),
@@ -194,10 +194,10 @@ def _curve_figure(record: Record) -> Figure:
 def _norm_figure(norms: list[dict[str, Any]]) -> Figure:
     return Figure(
         "norms",
-        "Where the peak comes from: the norm of the solution",
-        "Norm of the least-squares solution against width, without a ridge and with one of 0.0001, in the first run. "
-        "At width 1 a singular value of the features is nearly 0, and the solution divides by it. The ridge puts a "
-        "limit on that factor.",
+        "The norm of the solution peaks at width n",
+        "Norm of the least-squares solution against width, without a ridge and with one of 0.0001, on part of the "
+        "examples of the first run. At 1 (width n), a singular value of the features is nearly 0, and the solution "
+        "divides by it. The ridge limits that factor.",
         norms,
         WIDTH,
         Axis("norm", "norm of the solution", log=True),
@@ -213,9 +213,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("least-squares-needs-ridge", "network-needs-no-decay"),
-            "Without a ridge, least squares errs {0.mean} more; a network needs no regularizer.",
-            "Not as published: regularizers gain {0.mean} in least squares, {1.mean} in networks.",
-            "Still open: regularizers gain {0.mean} in least squares, {1.mean} in networks.",
+            "At width n, least squares needs a ridge ({0.mean}); a network needs none.",
+            "Not as published: regularizers lower error by {0.mean} (least squares), {1.mean} (network).",
+            "Still open: regularizers lower error by {0.mean} (least squares), {1.mean} (network).",
         ),
     ),
     demo=demo,
@@ -232,11 +232,11 @@ LESSON = Lesson(
     ),
     questions=(
         Question(
-            "Is the peak a matter of digits, or does least squares need its ridge on signals as well?",
+            "Does least squares need its ridge only on digits, or on one-dimensional signals as well?",
             "truerisk lab run convex-regularization --data mnist1d",
         ),
         Question(
-            "Does the peak stay at width n with twice as many examples?",
+            "Does the peak stay at width n on MNIST, with 1,000 examples instead of 500?",
             "truerisk lab run convex-regularization --scale medium",
         ),
         Question(

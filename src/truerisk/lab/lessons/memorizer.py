@@ -48,9 +48,9 @@ def _hero(rows: Rows) -> Figure:
     same = same.having(neighbor_train_error=lambda _: 0.0)  # each example is its own nearest neighbor
     states = [{**row, "on": on} for on, own in STATES.items() for row in _both(same, "error", own)]
     caption = (
-        f"Errors on training and on new examples of {spell(data)}, for the constructed network and for the nearest "
-        "neighbor, both built from the same true labels. Chance is 90%. Both fit every training label, so a training "
-        "error of zero cannot say which of the two has learned."
+        f"Errors on training and on new examples of {spell(data)}, for the constructed network (memorizer) and for the "
+        "nearest neighbor, both built from the same true labels. Chance is 90%. Both fit every training label, so a "
+        "training error of zero cannot show which of the two has learned."
     )
     return Figure(
         "fit-and-learn",
@@ -101,8 +101,8 @@ def _depth(rows: Rows) -> Figure:
     flat = [row for row in _chosen(rows, **FLAT, part="claims", labels="random") if row["data"] in data]
     caption = (
         "Units in the widest layer of networks that fit the same random labels exactly, against the number k of hidden "
-        "layers. The corollary states width O(n/k), a straight line on these axes. Many narrow layers memorize as well "
-        "as one wide layer."
+        "layers. The corollary states width O(n/k); the networks here have about n/(k \u2212 1), nearly a straight "
+        "line on these axes. Many narrow layers memorize as well as one wide layer."
     )
     x, y = Axis("layers", "hidden layers k", log=True), Axis("width", "units in the widest layer", log=True)
     return Figure("depth", "How wide must a memorizer be?", caption, flat + deep, x, y, claims=("depth",))
@@ -119,8 +119,8 @@ def _rounding(rows: Rows) -> Figure:
     some = Rows(row for row in some if row["data"] == data and row["max_error"] > 0)
     caption = (
         f"Largest difference between outputs and random labels (0 to 9) on the network's own sample of {spell(data)}. "
-        "In exact arithmetic it is zero; above the line labels come out wrong. Steep slopes need many digits, more of "
-        "them if kinks lie in the middle between points than if they lie on points."
+        "In exact arithmetic it is zero; above the line labels come out wrong. Steep slopes need many digits, and "
+        "more of them if kinks lie midway between points rather than on them."
     )
     return Figure(
         "rounding",
@@ -209,8 +209,8 @@ def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
 
 def _broken(points: list[dict[str, Any]]) -> Figure:
     caption = (
-        "Output of the memorizer along the one direction that it looks at, from its first to its last training image; "
-        "dots are images with their labels. Each training image adds one ReLU unit, a change of slope. With more of "
+        "Output of the memorizer along the one direction that it uses, from its first to its last training image; dots "
+        "are images with their labels. Each training image adds one ReLU unit, a change of slope. With more of "
         "them the line swings ever faster, and new images lie on it only by accident."
     )
     return Figure(
@@ -258,7 +258,7 @@ LESSON = Lesson(
             ("no-learning",),
             "A network that fits all labels by construction misses {0.mean} of new digits.",
             "A network built only to memorize misses just {0.mean} of new digits.",
-            "How many new digits the memorizer misses is uncertain: {0.mean} on average.",
+            "The memorizer misses {0.low} to {0.high} of new digits: too uncertain to judge.",
         ),
         Finding(
             ("training-accuracy",),
@@ -271,7 +271,7 @@ LESSON = Lesson(
     pictures=pictures,
     questions=(
         Question(
-            "The memorizer is built. Does a trained network also fit random labels, and does it need longer?",
+            "The memorizer is built. Does training also fit random labels, and does it take longer than for true ones?",
             "truerisk lab run random-labels",
         ),
         Question(

@@ -69,8 +69,8 @@ def _noise(rows: Sequence[dict[str, Any]]) -> Figure:
     first = min(row["seed"] for row in rows)
     caption = (
         "Error on new examples against the norm. Along each curve, from bottom to top, random classes replace more of "
-        "the training labels. Within one kernel a larger norm does mean more errors; if it did across kernels, all "
-        "curves of a panel would be parts of one curve."
+        "the training labels. Compare how norm and error rise together within one kernel. If the norm predicted the "
+        "error across kernels, all curves of a panel would be parts of one curve."
     )
     return Figure(
         "norms-and-noise",
@@ -91,12 +91,12 @@ def _descent(rows: Rows) -> Figure:
     steps = rows.having(start=lambda row: STARTS[row["start"]]).unrolled(step="at_steps", distance="distances")
     caption = (
         "Distance of the weights from the solution of smallest norm, relative to its norm, against SGD steps on a "
-        "linear model with more weights than examples. From zero the curve should fall to rounding error; from a "
-        "random start, the part that no example can reach remains."
+        "linear model with more weights than examples. From zero the distance should vanish; from a random "
+        "start, the part that no example can reach remains."
     )
     return Figure(
         "sgd",
-        "How far does SGD end from the smallest norm?",
+        "How far from the smallest norm does SGD end?",
         caption,
         [row for row in steps if row["step"] > 0 and row["distance"] > 0],
         Axis("step", "SGD step", log=True),
@@ -138,10 +138,10 @@ def _ends(rows: Sequence[dict[str, Any]]) -> Table:
     ]
     caption = (
         "Three solutions that fit the same 50 labels. Their curvature agrees in all digits shown, because the Hessian "
-        "depends on the weights through the outputs alone. Curvature cannot tell which of them errs least on new "
+        "depends on the weights through the outputs alone. Curvature cannot show which of them errs least on new "
         "examples."
     ).replace("50", str(rows[0]["n"]))
-    return Table("ends", "Where SGD ends, and how curved the loss is there", caption, columns, cells)
+    return Table("ends", "Curvature of the loss at the end of SGD", caption, columns, cells)
 
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("larger-norm", "fewer-errors"),
-            "Convolutional features err less than a Gaussian kernel, with {0.mean} its norm.",
+            "Convolutional features need {0.mean} the norm of a Gaussian kernel, but err less.",
             "Convolutional features do not err less with a larger norm than a Gaussian kernel.",
             "Whether convolutional features err less with a larger norm is not settled.",
         ),
@@ -269,8 +269,8 @@ LESSON = Lesson(
         ),
         Formula(
             r"w_{\infty} = w^* + (I - P) \, w_0",
-            "SGD only adds multiples of examples, so the part of its start outside their span (P projects on the span) "
-            "stays; from zero nothing stays.",
+            "SGD only adds multiples of examples, so the part of its start outside their span stays (P projects on the "
+            "span). From zero there is no such part.",
         ),
     ),
 )

@@ -49,8 +49,8 @@ def _complexity(linear: Rows, networks: Rows) -> Figure:
         "complexity",
         "Agreement with random signs against the number of examples",
         "Correlation of the best classifier found with random signs, a lower estimate of the Rademacher complexity, "
-        "against the number of MNIST-1D examples. At 1 every sign is followed. Affine classifiers have 41 parameters "
-        "and lose track as examples are added; a network that stays at 1 could have fitted anything.",
+        "against the number of MNIST-1D examples. At 1 every sign is fitted. Affine classifiers have 41 parameters "
+        "and fit fewer signs as examples are added; a network that stays at 1 can fit any labels.",
         _long(**{NETWORK: (networks, "correlation"), AFFINE: (linear, "correlation")}),
         EXAMPLES,
         Axis("complexity", "correlation with random signs", zero=True),
@@ -63,15 +63,15 @@ def _bound_figure(linear: Rows, networks: Rows) -> Figure:
     found = _long(**{NETWORK: (networks, "correlation"), AFFINE: (linear, "upper")})
     return Figure(
         "bound",
-        "What the bound then says",
+        "The Rademacher bound on the risk",
         "The Rademacher bound on how far the risk can exceed the training error, with probability 0.95, from the "
-        "second formula. A bound of 1 or more says nothing, because no risk exceeds 1. Affine classifiers take the "
-        "theorem's upper bound on their complexity, so their curve is proven; that of the network is a lower estimate.",
+        "second formula. A bound of 1 or more says nothing, because no risk exceeds 1. The curve of affine classifiers "
+        "uses a proven upper bound on their complexity; the curve of the network is a lower estimate.",
         [{**row, "bound": _bound(row)} for row in found],
         EXAMPLES,
         Axis("bound", "bound on risk minus training error", zero=True, bound=True),
         series="family",
-        rules=[Rule(1.0, "says nothing")],
+        rules=[Rule(1.0, "1 or more says nothing")],
         observed=[NETWORK],
         claims=("bound-says-nothing",),
     )
@@ -151,11 +151,11 @@ def pictures(record: Record) -> Sequence[Exhibit]:
     shown = strips(record)
     caption = (
         "Training images, each with a sign from the toss of a coin, and the answers of two classifiers trained on "
-        "these signs. Wrong answers are marked; percentages count all training images. A correlation with the signs "
-        "is twice the share of right answers, minus 1."
+        "these signs. Signs that a classifier misses are marked; percentages count all training images. The "
+        "correlation with the signs is twice the share that is right, minus 1."
     )
     return (
-        [Images("signs", "Random signs and who can follow them", caption, shown, ("networks-fit-signs",))]
+        [Images("signs", "Which classifiers can fit random signs?", caption, shown, ("networks-fit-signs",))]
         if shown
         else []
     )
@@ -167,9 +167,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("networks-fit-signs",),
-            "Every network follows at least {0.low} of random signs: its complexity is nearly maximal.",
-            "One network follows only {0.mean} of random signs: {0.cell}.",
-            "Too close to 99%: {0.cell} follows {0.mean} of random signs.",
+            "Networks fit at least {0.low} of random signs: their Rademacher complexity is about 1.",
+            "Only {0.mean} of random signs are fitted in {0.cell}.",
+            "In {0.cell}, {0.mean} of random signs are fitted, too close to 99%.",
         ),
     ),
     demo=demo,
@@ -182,8 +182,8 @@ LESSON = Lesson(
         ),
         Formula(
             r"L(h) \le \hat{L}(h) + \hat{R}(H) + 3 \sqrt{\log(2 / \delta) / (2n)}",
-            "With probability 1 - delta, the risk of every classifier h in H is at most its training error plus this; "
-            "with R near 1 that says nothing.",
+            "With probability 1 \u2212 delta, the risk of every classifier h in H is at most its training error plus R "
+            "and a term for chance. With R near 1 the bound says nothing.",
         ),
     ),
     questions=(
@@ -192,7 +192,7 @@ LESSON = Lesson(
             "truerisk lab run rademacher --scale medium",
         ),
         Question(
-            "How well does a network of only 16 hidden units follow random signs?",
+            "How well does a network of only 16 hidden units correlate with random signs?",
             "truerisk measure --model mlp:16 --only random-sign-correlation",
         ),
         Question(

@@ -77,9 +77,9 @@ def _errors(runs: Rows, guess: Rule) -> Figure:
     return Figure(
         "errors",
         "Error on training images and on new ones",
-        "Error after training on true labels, and after training on random labels; new images are compared with their "
-        "true labels. A flat line at 0 means that every training label is fitted, random or not. If the training error "
-        "told how well a network generalizes, the other line would be flat as well.",
+        "Error after training on true labels, and after training on random labels; answers for new images are compared "
+        "with their true labels. A flat line at 0 means that every training label is fitted, random or not. If the "
+        "training error showed how well a network generalizes, the line of new images would be flat as well.",
         _on_both(runs.where(treatment=(TRUE, RANDOM))),
         Axis("treatment", "", ordinal=True),
         Axis("error", "error", PERCENT, zero=True, counted_on="counted on"),
@@ -97,7 +97,8 @@ def _learning_curves(runs: Rows) -> Figure:
         "learning-curves",
         "How long does it take to fit wrong labels?",
         "Training error against the number of updates; move the slider to corrupt more labels. Training stops when "
-        "every label is fitted. If networks could fit only labels that have a pattern, the curves would stay high.",
+        "every label is fitted, and the curve stays at 0 from there on. If networks could fit only labels that have a "
+        "pattern, the curves of corrupted labels would stay high.",
         _on_common_steps(runs),
         Axis("step", "updates", zero=True),
         Axis("error", "training error", PERCENT, zero=True),
@@ -125,7 +126,7 @@ def _test_error(runs: Rows, guess: Rule) -> Figure:
         "test-error",
         "Error on new images against corruption",
         "Test error, counted against true labels, after training until all labels were fitted. A corrupted label is "
-        "drawn from all classes, so one in ten stays right. If size or training error governed generalization, the "
+        "drawn from all classes, so some stay right by chance. If size or training error governed generalization, the "
         "curves would be flat.",
         runs,
         Axis("p", "labels corrupted", PERCENT, zero=True),
@@ -142,10 +143,10 @@ def _treatments(runs: Rows, guess: Rule) -> Figure:
     )
     return Figure(
         "treatments",
-        "The same networks on images without meaning",
-        "Error on training and on new images after each treatment. One shuffle shared by all images keeps what "
-        "distinguishes the classes; random pixels and Gaussian noise keep nothing. A training error of 0 in all "
-        "cases would mean that it cannot tell them apart.",
+        "From which training images can a network learn?",
+        "Error on training and on new images after each treatment. One shuffle of pixels shared by all images "
+        "keeps what distinguishes the classes. A separate shuffle per image (random pixels) or Gaussian noise destroys "
+        "it; if the training error is 0 in all cases, it cannot tell learning from memorizing.",
         _on_both(ordered),
         Axis("treatment", "training images", ordinal=True),
         Axis("error", "error", PERCENT, zero=True, counted_on="counted on"),
@@ -168,8 +169,8 @@ def _time(runs: Rows) -> Figure:
         "time-to-fit",
         "Time to fit, compared with true labels",
         "Updates until all training examples are fitted, relative to true labels with the same seed. The upper line is "
-        "the largest published slowdown (Inception on CIFAR-10). The sooner true labels are fitted, as on easy data, "
-        "the slower random labels look by comparison.",
+        "the largest published slowdown (Inception on CIFAR-10). Easy data make this ratio large, because true labels "
+        "are fitted soon.",
         sorted(ratios, key=lambda row: order.index(row["examples"])),
         Axis("examples", "training examples", ordinal=True),
         Axis("ratio", "updates, relative to true labels", TIMES, zero=True),
@@ -185,9 +186,9 @@ def _table(runs: Rows) -> Table:
     return Table(
         "accuracies",
         "Accuracies of all networks and treatments",
-        "Means over seeds. Accuracies below 10% are no mistake: on 500 images, those of a guess vary by 1.3 points "
-        "(one standard deviation). Published accuracies (training, test) are for 50,000 images of CIFAR-10; networks "
-        "called small have fewer channels.",
+        "Means over seeds. Accuracies below 10% happen by chance: on 500 images, the accuracy of a guess varies by 1.3 "
+        "points (one standard deviation). Published accuracies (training, test) are for 50,000 images of CIFAR-10; "
+        "networks called small have fewer channels.",
         ("network", "parameters", "training examples", "training accuracy", "test accuracy", "updates",
          "published accuracies"),
         lines,
@@ -220,12 +221,20 @@ def demo(setting: Setting) -> Record:
 def pictures(record: Record) -> Sequence[Exhibit]:
     shown = strips(record)
     caption = (
-        "Training images of one run with the labels given to the network, after each treatment. Labels that differ "
+        "Training images of one run with the labels given to the network. Labels that differ "
         "from the image's own class are marked. Ask of each strip what a person could learn from it, and what can only "
         "be memorized."
     )
     return (
-        [Images("training-images", "What the networks are trained on", caption, shown, ("fits-everything",))]
+        [
+            Images(
+                "training-images",
+                "Training images and their labels, after each treatment",
+                caption,
+                shown,
+                ("fits-everything",),
+            )
+        ]
         if shown
         else []
     )
@@ -237,9 +246,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("generalizes", "fits-everything"),
-            "Networks fit random labels, but their test error is at least {0.low} higher.",
-            "Not every network fits all noise and has a test error 20 points higher.",
-            "The runs leave open whether every network fits noise and then fails.",
+            "Networks also fit random labels, which raise test error by at least {0.low}.",
+            "Some network misses training labels, or random labels raise its test error only little.",
+            "It is open whether every network fits random labels and then errs far more.",
         ),
     ),
     demo=demo,

@@ -27,11 +27,11 @@ FAMILIES = {
     "affine": ("affine classifiers in R^{d}", "{vc}", "{vc}", "linear programs, one per labeling"),
     "intervals": ("intervals", "2", "2", "order of the points"),
     "rectangles": ("rectangles", "4", "4", "bounding boxes, all orders of the points"),
-    "sine": ("sine", "1", "infinite", "integers"),
+    "sine": ("sine", "1", "infinite", "integer arithmetic"),
     "nearest": ("nearest neighbor", "all examples", "infinite", "distances"),
     "relu": ("ReLU network of width {width}, trained", "{weights}", "{proved}", "training (lower estimate)"),
 }
-HERO = {"intervals": "intervals", "affine": "half-planes", "rectangles": "rectangles", "sine": "sine waves"}
+HERO = {"intervals": "intervals", "affine": "lines (half-planes)", "rectangles": "rectangles", "sine": "sine waves"}
 DIMENSIONS = (2, 10, 100)  # of Cover's curves; 10 is that of the runs
 CURVE = 60  # points of each curve, up to three points per parameter
 
@@ -47,9 +47,9 @@ def _share(row: Mapping[str, Any]) -> float:
 def _labelings(rows: Rows) -> Figure:
     counted = [row for name in HERO for row in rows if row.get("family") == name and row.get("d", 2) == 2]
     caption = (
-        "Share of all labelings of m points that a family realizes, on the best set of points that was tried. The last "
-        "m at 100% is its VC dimension: 2 for intervals, 3 for half-planes, 4 for rectangles. Sine waves have one "
-        "parameter and never leave 100%, so counting parameters does not give the VC dimension."
+        "Share of all labelings of m points that a family realizes, on the best set of points tried (rectangles: up to "
+        "6 points). The VC dimension is the last m at 100%: 2 for intervals, 3 for lines, 4 for rectangles. Sine waves "
+        "have one parameter and stay at 100%, so the number of parameters is not the VC dimension."
     )
     shown = Rows(counted).having(share=_share, family=lambda row: HERO[row["family"]])
     title, y = "How many labelings can each family realize?", Axis("share", "labelings realized", PERCENT, zero=True)
@@ -78,7 +78,7 @@ def _capacity(rows: Rows) -> Figure:
     caption = (
         "Probability that a hyperplane separates random labels of n points in general position, by Cover's formula; "
         "dots are shares of random labelings in 10 dimensions, one dot per run. Every curve passes 50% at two points "
-        "per parameter. The fall is sharper in more dimensions: below the capacity nearly all labels can be fitted."
+        "per parameter, the capacity. In high dimension, nearly all labels can be fitted below it, hardly any above."
     )
     return Figure(
         "capacity",
@@ -112,10 +112,7 @@ def _dimensions(rows: Rows) -> Table:
     for (name, parameters, proved, how), some in families.items():
         found, last = largest_shattered(Rows(some)), max(row["m"] for row in some)
         lines.append([name, parameters, proved, f"at least {found}" if found == last else str(found), last, how])
-    caption = (
-        "VC dimensions as proved, next to the largest number of points that were shattered among the sets tried "
-        "(found). The number of parameters does not determine the VC dimension: a sine has one parameter."
-    )
+    caption = "VC dimensions as proved, next to the largest number of points shattered among the sets tried (found)."
     columns = ["family", "parameters", "proved", "found", "points tried up to", "decided by"]
     return Table("vc-dimensions", "VC dimensions, proved and found", caption, columns, lines)
 
@@ -127,9 +124,10 @@ FOUR = ((-0.8, -0.7), (0.7, -0.9), (-0.9, 0.8), (0.8, 0.9))  # the corners of a 
 ON_A_LINE = (0.2, 0.45, 0.8, 1.0)  # four points that sine waves of moderate frequency label in every way, clearly
 FREQUENCIES = np.linspace(0.05, 60, 6000)
 SQUARE = ((-1.5, -1.5), (1.5, -1.5), (1.5, 1.5), (-1.5, 1.5))  # the frame of the pictures
-WAVE = 181  # points per wave
+WAVE = 301  # points per wave
 FEW = 8  # labelings that stand side by side
-CLASSES, NO_LINE = {True: "label +", False: "label \u2212"}, "no line"
+CLASSES = {True: "label +", False: "label \u2212"}
+NO_LINE = "No colors mean that no line exists: opposite corners share a label."
 
 
 def demo(setting: Setting) -> dict[str, Any]:
@@ -166,7 +164,7 @@ def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
     found: list[Exhibit] = [
         _plane(points, lines[str(len(points))]) for points in (THREE, FOUR) if str(len(points)) in lines
     ]
-    return [*found, _wave(record["waves"])] if record.get("waves") else found
+    return [*found, _wave(_mixed(record["waves"]))] if record.get("waves") else found
 
 
 def _mixed(labelings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -187,12 +185,12 @@ def _plane(points: Sequence[Point], labelings: list[dict[str, Any]]) -> Figure:
         dots += [{"x": x, "y": y, "labels": one["name"], "class": CLASSES[label]} for (x, y), label in places]
     words, count = {3: "Three", 4: "Four"}[len(points)], len(labelings)
     realized = sum(one["line"] is not None for one in labelings)
-    end = "The points are shattered." if realized == count else "Where opposite corners share a label, no line exists."
+    end = "The points are shattered." if realized == count else NO_LINE
     few = count <= FEW
     return Figure(
         f"lines-{len(points)}",
-        f"{words} points in the plane: which labelings has a line?",
-        f"{words} points with each of their labelings, and the two sides of a line between the labels + and \u2212. "
+        f"Which labelings of {words.lower()} points can a line realize?",
+        f"{words} points in the plane with each labeling, and the two sides of a line that separates the labels. "
         f"Lines realize {realized} of the {count} labelings. {end}",
         corners,
         Axis("x", "x\u2081"),
@@ -206,9 +204,9 @@ def _plane(points: Sequence[Point], labelings: list[dict[str, Any]]) -> Figure:
 
 
 def _sides(line: Sequence[float] | None) -> dict[str, list[Point]]:
-    """The parts of the picture on both sides of a line, as polygons; all of it where there is no line."""
+    """The parts of the picture on both sides of a line, as polygons; without a line, a corner, which is not seen."""
     if line is None:
-        return {NO_LINE: list(SQUARE)}
+        return {CLASSES[True]: [SQUARE[0]]}
     other = [-number for number in line]
     parts = {CLASSES[True]: _clipped(SQUARE, line), CLASSES[False]: _clipped(SQUARE, other)}
     return {side: shape for side, shape in parts.items() if shape}
@@ -228,21 +226,23 @@ def _clipped(shape: Sequence[Point], line: Sequence[float]) -> list[Point]:
 
 def _wave(waves: list[dict[str, Any]]) -> Figure:
     ticks = np.linspace(0, 1.1, WAVE)
-    curves, dots = [], []
-    for one in _mixed(waves):
+    # One row per label, too short to be seen: labels come first, with their colors of the other figures.
+    curves = [{"x": 0.0, "y": 0.0, "labels": waves[0]["name"], "what": label} for label in CLASSES.values()]
+    dots: list[dict[str, Any]] = []
+    for one in waves:
         heights = np.sin(one["frequency"] * ticks)
         pairs = zip(ticks.round(4).tolist(), heights.round(4).tolist(), strict=True)
         curves += [{"x": x, "y": y, "labels": one["name"], "what": "sin(a x)"} for x, y in pairs]
         points = zip(ON_A_LINE, np.sin(one["frequency"] * np.array(ON_A_LINE)), one["labels"], strict=True)
         dots += [{"x": x, "y": float(y), "labels": one["name"], "what": CLASSES[label]} for x, y, label in points]
     caption = (
-        "The wave sin(a x) and four points of a line, one labeling at a time. A point has the label + where the wave "
-        "is above zero. One parameter, the frequency a, is enough for all 16 labelings; a line in the plane has three "
-        "parameters and misses two of them."
+        "The wave sin(a x) at four points on a line; move the slider to change their labels. A point has the label + "
+        "where the wave is above zero. One parameter, the frequency a, is enough for all 16 labelings; a line in the "
+        "plane has three parameters and misses two of them."
     )
     return Figure(
         "waves",
-        "Four points of a line: a sine wave for every labeling",
+        "A sine wave for every labeling of four points on a line",
         caption,
         curves,
         Axis("x", "x"),
@@ -263,7 +263,7 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("vc-affine",),
-            "Lines label three points of the plane in every way, but never four.",
+            "Lines can label three points of the plane in every way, but never four.",
             "The counts contradict the theorem that lines shatter three points, but never four.",
             "Whether lines shatter exactly three points of the plane is not settled.",
         ),
@@ -272,7 +272,7 @@ LESSON = Lesson(
     pictures=pictures,
     questions=(
         Question(
-            "How large can the VC dimension of a small network be, next to its 1,797 digits?",
+            "Is the bound on a small network's VC dimension below its 1,797 training digits?",
             "truerisk measure --model mlp:64 --only parameters,vc-dimension",
         ),
         Question(
@@ -280,20 +280,20 @@ LESSON = Lesson(
             "truerisk lab run random-labels",
         ),
         Question(
-            "The VC dimension asks for the worst points. How well do networks follow random signs on real images?",
+            "Shattering needs one suitable set of points. How many random signs do networks fit on real images?",
             "truerisk lab run rademacher",
         ),
     ),
     formulas=(
         Formula(
             r"\mathrm{VC}(H) = \max \{ m : \Pi_H(m) = 2^m \}",
-            "The growth function Pi is the largest number of labelings of m points that the family H realizes; the VC "
-            "dimension is the largest m at which it reaches all of them.",
+            "The growth function Pi is the largest number of labelings of m points that the family H realizes. The VC "
+            "dimension is the largest m at which Pi counts all labelings.",
         ),
         Formula(
             r"C(m, d) = 2 \sum_{k=0}^{d} \binom{m-1}{k}",
             "Cover's count of the labelings of m points in general position in d dimensions that hyperplanes realize; "
-            "half of all labelings at m = 2(d + 1).",
+            "this is half of all labelings at m = 2(d + 1).",
         ),
     ),
 )
