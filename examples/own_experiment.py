@@ -89,9 +89,9 @@ HARM = Claim(
 
 FINDING = Finding(
     ("harm",),
-    reproduced="With random labels, the test error is at least {0.low} higher.",
-    not_reproduced="With random labels, {0.cell}, the error is only {0.mean} higher.",
-    no_verdict="Random labels: {0.mean} more test error ({0.cell}), too close to call.",
+    reproduced="60% random labels raise the test error by at least {0.low}.",
+    not_reproduced="60% random labels raise the test error by only {0.mean} ({0.cell}).",
+    no_verdict="60% random labels may raise the test error by {0.mean} ({0.cell}).",
 )
 
 
@@ -134,7 +134,7 @@ def pictures(record: dict) -> list:
     """From the record of the demo to exhibits."""
     moons = Figure(
         name="moons",
-        title="What a network of 256 units makes of two moons",
+        title="Two moons as a network of 256 units sees them",
         caption="Points are training examples with the labels that the network gets; "
         "areas show its answer at each place. Islands are memorized labels.",
         rows=record["seen"],
@@ -150,7 +150,7 @@ def pictures(record: dict) -> list:
 EXPERIMENT = Experiment(
     name="own-experiment",
     title="Random labels and two moons",
-    about="Networks learn two moons, some labels being random. Does it show?",
+    about="Networks learn two moons with some random labels. Do new examples suffer?",
     papers=(),
     grids={"smoke": smoke, "quick": quick},
     task=task,

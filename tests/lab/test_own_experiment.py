@@ -35,9 +35,9 @@ def test_it_runs(result):
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (0.2, "With random labels, the test error is at least 20.0 points higher."),
-        (0.01, "With random labels, the test error is only 1.4 points higher (width 8)."),
-        (0.048, "Random labels: 5.2 points more test error (width 8), too close to call."),
+        (0.2, "60% random labels raise the test error by at least 20.0 points."),
+        (0.01, "60% random labels raise the test error by only 1.4 points (width 8)."),
+        (0.048, "60% random labels may raise the test error by 5.2 points (width 8)."),
     ],
 )
 def test_the_headline_follows_the_verdict(result, harm, said):

@@ -437,7 +437,10 @@ def test_published_points_are_shown_next_to_published_sizes():
 
 
 def test_the_headline_follows_the_verdict():
-    for lower, said in ((0.0, "Rescaling lowers every network's bound, to at most"), (1.0, "one of them only to")):
+    for lower, said in (
+        (0.0, "Rescaling lowers the bound of every network, to at most"),
+        (1.0, "by under a quarter: one to"),
+    ):
         verdicts = {claim.name: judge(claim, world(after=lower), "paper") for claim in EXPERIMENT.speaking("paper")}
         assert said in LESSON.findings[0].sentence(verdicts)
 

@@ -176,8 +176,8 @@ EXPERIMENT = Experiment(
     title="Does noise need more capacity and time?",
     about=(
         "Examples that share patterns can be fitted together; noise has to be learned example by example. Arpit et "
-        "al. find that noise inputs take longer to fit the narrower the network and the more examples there are, while "
-        "real data hardly do. Noise among the training examples demands wider networks for the same test accuracy."
+        "al. report that narrow networks and large training sets slow down the fitting of random inputs, but hardly "
+        "that of real data. They also find that noise among the training examples demands wider networks."
     ),
     papers=(ARPIT,),
     grids={scale: partial(grid, scale) for scale in SIZES},

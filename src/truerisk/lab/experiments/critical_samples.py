@@ -188,8 +188,8 @@ EXPERIMENT = Experiment(
     about=(
         "A network that fits random labels must separate similar inputs, so its decision boundary runs close to many "
         "of them. Arpit et al. count the points with another predicted class within a small box, and find many more "
-        "after training on noise. With partly random labels, networks learn the true pattern first and memorize the "
-        "noise later."
+        "after training on noise. They also report that networks with partly random labels learn the true pattern "
+        "first and memorize the noise later."
     ),
     papers=(ARPIT,),
     grids={scale: partial(grid, scale) for scale in SIZES},

@@ -161,8 +161,8 @@ EXPERIMENT = Experiment(
     title="Do networks learn easy examples first?",
     about=(
         "If a network learned its training set by heart, no example would be easier than another. Arpit et al. train "
-        "many networks for one epoch and count how many misclassify each example. On real data the same examples are "
-        "easy for all networks; on random inputs the counts look like chance."
+        "many networks for one epoch and count how many misclassify each example. They report that the same real "
+        "examples are easy for all networks, and that counts on random inputs look like chance."
     ),
     papers=(ARPIT,),
     grids={scale: partial(grid, scale) for scale in SIZES},

@@ -136,9 +136,9 @@ EXPERIMENT = Experiment(
     title="Do few examples matter, or all of them?",
     about=(
         "A network that learns patterns should depend on a few telling examples; one that memorizes needs every "
-        "example. Arpit et al. differentiate the training loss through all earlier steps of SGD, with respect to the "
-        "training inputs. On real data few examples carry most of that sensitivity, on random inputs nearly all of "
-        "them matter."
+        "example. Arpit et al. differentiate the training loss with respect to the training inputs, through all "
+        "earlier steps of SGD. They report that few examples carry much of this sensitivity on real data, and that "
+        "nearly all examples matter on random inputs."
     ),
     papers=(ARPIT,),
     grids={scale: partial(grid, scale) for scale in SIZES},

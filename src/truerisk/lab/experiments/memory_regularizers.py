@@ -246,7 +246,7 @@ EXPERIMENT = Experiment(
     title="Which regularizer takes the memory away?",
     about=(
         "Real data do not need a memory for random labels, so taking it away need not harm learning. Arpit et al. "
-        "train networks with six regularizers at several strengths, on random labels and on real data, and find that "
+        "train networks with six regularizers at several strengths, on random labels and on real data. They find that "
         "dropout lowers the memory with the least harm to learning."
     ),
     papers=(ARPIT,),

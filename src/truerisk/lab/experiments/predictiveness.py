@@ -208,8 +208,8 @@ EXPERIMENT = Experiment(
     title="Which measures predict generalization?",
     about=(
         "Dozens of complexity measures have been proposed to explain why networks generalize. Jiang and others asked "
-        "which of them rise and fall with the gap between training and test error; Dziugaite and others asked which "
-        "can be relied on when one hyperparameter changes, and found none. Here zoos of small networks on MNIST-1D "
+        "which of them rise and fall with the gap between training and test error. Dziugaite and others asked which "
+        "of them are reliable when one hyperparameter changes, and found none. Here zoos of small networks on MNIST-1D "
         "differ in width, depth, batch size, and learning rate, and all are trained to the same loss."
     ),
     papers=(JIANG, DZIUGAITE),

@@ -76,8 +76,8 @@ def _by_size(rows: Rows) -> Figure:
         "time-by-n",
         "Do more examples slow down noise more?",
         "Steps of SGD until every training example is classified correctly, against the number of training examples, "
-        "at one width. Curves that drift apart mean that each further random example takes longer to learn than a "
-        "real one, because no earlier example helps.",
+        "at one width. If the curves drift apart, each further random example takes longer to learn than a real one: "
+        "no earlier example helps.",
         _ordered(rows),
         Axis("n", "training examples", log=True),
         Axis("steps", "steps of SGD until fitted", STEPS, log=True),
@@ -96,8 +96,8 @@ def _accuracy(rows: Rows) -> Figure:
         "capacity-accuracy",
         "Does noise among the examples call for wider networks?",
         f"Error on real test examples against width, with random inputs or labels in {percent(HALF, 0)} of the "
-        "training examples or in none. The claim compares a middle width with the widest network. Curves with noise "
-        "that fall only up to the middle width mean that it was already wide enough.",
+        "training examples or in none. The claim compares a middle width with the widest network. If curves with noise "
+        "stop falling at the middle width, that width is already enough.",
         _ordered(rows.where(level=[0.0, HALF])).having(
             data=lambda row: row["data"] if row["noise"] == REAL else mixed + row["data"]
         ),
@@ -151,14 +151,14 @@ def pictures(record: Record) -> list[Exhibit]:
         Images(
             "kinds",
             "Real data, random inputs, and random labels",
-            "The same ten training examples three times, with the labels that a network is asked to learn. Random "
-            "inputs replace the image and keep the label; random labels keep the image, and are marked where they are "
-            "wrong. Only the first row has patterns to learn.",
+            "Ten training examples in three forms, with the labels that a network must learn. Random inputs replace "
+            "the image and keep the label; random labels keep the image, and wrong ones are colored. Only in the "
+            "first row do labels follow from images.",
             strips,
         ),
         Figure(
             "learning-curves",
-            "How does a narrow network learn, and how a wide one?",
+            "How do a narrow and a wide network learn?",
             "Share of the training examples that are classified correctly, against steps of SGD, in one run. A curve "
             "ends where all examples are fitted. Move the slider from a narrow to a wide network and compare how much "
             "each kind of data gains.",
@@ -181,9 +181,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("capacity-time",),
-            reproduced="Narrow networks slow down noise at least {0.low} as much as real data.",
-            not_reproduced="Narrow networks slow down noise only {0.mean} as much as real data.",
-            no_verdict="Narrow networks slow down noise {0.mean} as much as real data: no verdict.",
+            reproduced="Narrow networks learn noise slowly: at least {0.low} the slowdown of real data.",
+            not_reproduced="Narrow networks delay noise little more: {0.mean} the slowdown of real data.",
+            no_verdict="Narrow networks may learn noise slowly: {0.mean} the slowdown of real data.",
         ),
     ),
     demo=demo,

@@ -49,9 +49,9 @@ def _ratios(rows: Rows) -> Figure:
     return Figure(
         "critical-samples",
         "How many points lie next to a decision boundary?",
-        "Share of unseen inputs (Gaussian ones for random inputs) for which a search finds another predicted class in "
-        "a small box around them, against steps of SGD. The search can miss a point, so the share is a lower bound. "
-        "Higher curves on noise mean a boundary that winds between the points.",
+        "Share of unseen inputs (Gaussian ones for random inputs) with another predicted class in a small box around "
+        "them, against steps of SGD. A search finds these critical samples and can miss some, so the share is a lower "
+        "bound. Higher curves on noise mean a boundary that winds between the points.",
         rows,
         Axis("step", "steps of SGD"),
         Axis("ratio", "critical samples, at least", PERCENT, zero=True, counted_on="n_test"),
@@ -174,15 +174,19 @@ def _neighbors(record: Record) -> Images:
         found = record["neighbors"][noise]
         images = [Tile(one["image"], f"class {one['classes'][0]}", one["classes"][0] != one["true"]) for one in found]
         others = [Tile(one["neighbor"], _other(one["classes"])) for one in found]
-        changes = [Tile(one["difference"], f"up to {one['reach']:g}") for one in found]
-        strips += [Strip(f"unseen images, {TRAINED[noise]}", images), Strip("nearest found in another class", others),
-                   Strip("their difference", changes)]  # fmt: skip
+        changes = [Tile(one["difference"], f"\u2264 {one['reach']:g}") for one in found]
+        names = (
+            f"unseen images, {TRAINED[noise]}",
+            "nearest image found in another class",
+            "difference of the two images",
+        )
+        strips += [Strip(name, tiles) for name, tiles in zip(names, (images, others, changes), strict=True)]
     return Images(
         "neighbors",
         "How far is the next image of another class?",
-        "Unseen images and the nearest image in another class that a search found; below them the predicted class, "
-        "marked where it is wrong. Differences are on the scale of the image, gray is no change; numbers are standard "
-        "deviations of its pixels. After random labels, smaller changes suffice.",
+        "Unseen images, and the nearest image in another class that a search found, with predicted classes (wrong ones "
+        "colored). In differences, gray is no change; the number limits the change of each pixel, in standard "
+        "deviations. If small changes suffice, the decision boundary is close.",
         strips,
         claims=("critical-noise",),
     )
@@ -204,13 +208,13 @@ def _planes(record: Record) -> Figure:
     return Figure(
         "plane",
         "What lies between three images of the same class?",
-        "Predicted class on a plane through three unseen images of one true class, the dots; all other points are "
-        "mixtures of the three. One region around all dots means that the network has learned the class. Several "
-        "regions mean that boundaries run between images that are alike.",
+        "Predicted class on a plane through three unseen images of one true class (dots); all other points are "
+        "mixtures of the three images. One region around all dots means that the network has learned the class. "
+        "Several regions mean that boundaries run between images that are alike.",
         points,
         Axis("x", "share of the second image"),
         Axis("y", "share of the third image"),
-        Regions("class"),
+        Regions("class", "predicted class"),
         facet="network",
         dots=corners,
         dots_title="unseen image",
@@ -227,9 +231,9 @@ def _radii(record: Record) -> Figure:
     return Figure(
         "radius",
         "How does the size of the box change the count?",
-        "Share of unseen images with another predicted class in their box, against half the side of the box, in one "
-        f"run. The other figures use {record['box']:.2g}. A curve further left means that the decision boundary is "
-        "closer to the images.",
+        "Share of unseen images with another predicted class in a box around them, against the radius (half the side) "
+        f"of the box, in one run. The other figures use a radius of {record['box']:.2g}. A curve farther left means "
+        "that the decision boundary is closer to the images.",
         shares,
         Axis("radius", "radius of the box, in standard deviations", log=True),
         Axis("share", "critical samples, at least", PERCENT, zero=True),
@@ -246,16 +250,16 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("critical-noise",),
-            reproduced="Noise puts a decision boundary near at least {0.mean} as many points.",
-            not_reproduced="Noise puts a decision boundary near only {0.mean} as many points ({0.cell}).",
-            no_verdict="Noise may put a boundary near {0.mean} as many points ({0.cell}).",
+            reproduced="Training on noise puts at least {0.mean} as many points near a boundary.",
+            not_reproduced="Training on {0.cell} puts only {0.mean} as many points near a boundary.",
+            no_verdict="Training on {0.cell} may put {0.mean} as many points near a boundary.",
         ),
     ),
     demo=demo,
     pictures=pictures,
     questions=(
         Question(
-            "On MNIST, with images of 28 x 28 pixels, is the boundary as near to real data?",
+            "On MNIST, with images of 28 x 28 pixels, is the boundary as near to real data as on digits?",
             "truerisk lab run critical-samples --scale medium",
         ),
         Question(
@@ -269,8 +273,8 @@ LESSON = Lesson(
     ),
     formulas=(
         Formula(
-            r"\max_i |x_i - \hat x_i| \le r, \quad \mathrm{class}(x) \ne \mathrm{class}(\hat x)",
-            "A point x is critical if its box of radius r holds a point that the network puts in another class.",
+            r"\max_i |x_i - \hat x_i| \le r, \quad f(x) \ne f(\hat x)",
+            "A point x is critical if its box of radius r holds a point that the network f puts in another class.",
         ),
     ),
 )

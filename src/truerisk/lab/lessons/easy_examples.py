@@ -41,12 +41,12 @@ def _sorted_rates(rows: Rows) -> Figure:
     return Figure(
         "easy-examples",
         "How many networks misclassify each training example?",
-        "Share of networks that misclassify a training example after one epoch, examples sorted by that share. The "
-        "second curve is a binomial with the same mean: every example equally hard for every network. A measured "
-        "curve that is steeper means that networks agree on which examples are easy, and which are hard.",
+        "Share of networks that misclassify a training example after one epoch; examples are sorted by that share. The "
+        "second curve is a binomial with the same mean, as if all examples were equally hard. A steeper measured curve "
+        "means that networks agree on which examples are easy and which are hard.",
         Rows([*measured, *chance]).unrolled(place="places", share="rates"),
         Axis("place", "training examples, easiest first", PERCENT),
-        Axis("share", "networks that misclassify it", PERCENT, zero=True),
+        Axis("share", "share of networks in error", PERCENT, zero=True),
         Line(points=False),
         series="curve",
         facet="data",
@@ -64,12 +64,12 @@ def _spreads(rows: Rows) -> Figure:
     return Figure(
         "spread",
         "How much more do examples differ than by chance?",
-        "Variance of the examples' misclassification rates, divided by that of a binomial with the same mean. At 1, "
-        "all examples are equally hard. Random inputs well above 1 mean that even noise has easier and harder "
-        "examples; how far above depends on the learning rate.",
+        "Variance of the examples' misclassification rates, divided by the variance of a binomial with the same mean. "
+        "At 1, all examples are equally hard. If random inputs lie well above 1, even noise has easier and harder "
+        "examples.",
         rows.having(kind=lambda row: NAMES[row["noise"]]),
         Axis("kind", "training data", ordinal=True),
-        Axis("spread", "variance, times a binomial's", TIMES, log=True),
+        Axis("spread", "variance / binomial variance", TIMES, log=True),
         Points(),
         series="rate" if len(rows.values("rate")) > 1 else None,
         rules=(Rule(1.0, "all equally hard"),),
@@ -130,9 +130,9 @@ def pictures(record: Record) -> list[Exhibit]:
     images = Images(
         "easiest-and-hardest",
         "Which examples are easy, and which are hard?",
-        f"Training examples that fewest and most of {record['counted']} networks misclassify after one epoch: the "
-        "label, then the share of networks. Labels that are not the image's own are marked as wrong. Easy real images "
-        "are typical of their class; under random labels, easy examples mostly share a label.",
+        f"Training examples that fewest and most of {record['counted']} networks misclassify after one epoch; below "
+        "each are its label and the share of networks in error. Wrong labels are colored. If easy noise mostly has one "
+        "label, networks have learned that label, not the images.",
         strips,
         claims=("easy-real",),
     )
@@ -143,16 +143,15 @@ def _by_label(record: Record) -> Figure:
     return Figure(
         "labels",
         "Why do examples differ under random labels?",
-        "Mean misclassification rate of the examples with one label, against how many training examples have it; one "
-        "point for each label. Some labels are more frequent by chance. If noise is easy only where its label is "
-        "frequent, networks have learned frequencies and nothing about the images.",
+        "Mean misclassification rate of the examples with one label, against the number of training examples with that "
+        "label; one point for each label. Some labels are more frequent by chance. If noise is easy only where its "
+        "label is frequent, networks have learned frequencies and nothing about the images.",
         [{**one, "data": NAMES[one["kind"]]} for one in record["labels"]],
         Axis("examples", "training examples with the label"),
-        Axis("mean", "networks that misclassify them", PERCENT, zero=True),
+        Axis("mean", "mean share of networks in error", PERCENT, zero=True),
         Points(),
         series="data",
         series_title="training data",
-        claims=("labels-above-inputs", "real-above-labels"),
         group=None,
     )
 
@@ -165,7 +164,7 @@ def _by_epochs(record: Record) -> Figure:
         "slider to train the same networks longer. A tail that remains on the right means that a few examples are "
         "still hard when most are learned.",
         [{"epochs": int(epochs), "rate": rate} for epochs, rates in record["trained"].items() for rate in rates],
-        Axis("rate", "networks that misclassify it", PERCENT),
+        Axis("rate", "share of networks in error", PERCENT),
         Axis("count", "training examples", PERCENT),
         Histogram(20),
         slider=Axis("epochs", "epochs of training"),
@@ -179,9 +178,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("easy-real",),
-            reproduced="Networks agree which examples are hard: {0.mean} the variance of chance.",
-            not_reproduced="Networks hardly agree which examples are hard: {0.mean} the variance of chance.",
-            no_verdict="Networks may agree which examples are hard: {0.mean} the variance of chance.",
+            reproduced="Different networks find the same examples hard: {0.mean} the variance expected by chance.",
+            not_reproduced="Networks hardly agree on hard examples: {0.mean} the variance expected by chance.",
+            no_verdict="Networks may agree on hard examples: {0.mean} the variance expected by chance.",
         ),
     ),
     demo=demo,
@@ -192,18 +191,19 @@ LESSON = Lesson(
             "truerisk lab run easy-examples --scale medium",
         ),
         Question(
-            "If no example is easy because all labels are random, can a network still fit all of them?",
+            "After many epochs, does a network also fit the hardest examples, even if every label is random?",
             "truerisk lab run random-labels",
         ),
         Question(
-            "Is there a regularizer that keeps a network from learning hard examples by heart, but not the easy ones?",
+            "Which regularizer keeps a network from memorizing noise, but not from learning real examples?",
             "truerisk lab run memory-regularizers",
         ),
     ),
     formulas=(
         Formula(
             r"\frac{\mathrm{Var}(r_1, \ldots, r_n)}{\bar r (1 - \bar r) / k}",
-            "The spread: variance of the misclassification rates of n examples, over that of a binomial of k networks.",
+            "The spread: variance of the misclassification rates of n examples, over the variance of a binomial with k "
+            "networks.",
         ),
     ),
 )

@@ -25,16 +25,17 @@ MOST = {"n": 1000, "epochs": 20}  # of the demo, whatever the scale
 
 def figures(rows: Rows) -> list[Exhibit]:
     named = rows.having(data=lambda row: NAMES[row["noise"]])
-    return [_ginis(named.where(by=EXAMPLES)), _classes(named.where(by=CLASSES)), _sharing(named.where(by=CLASSES))]
+    of_all = named.where(by=EXAMPLES, noise=[REAL, RAND_X])  # random labels have one seed
+    return [_ginis(of_all), _classes(named.where(by=CLASSES)), _sharing(named.where(by=CLASSES))]
 
 
 def _ginis(rows: Rows) -> Figure:
     return Figure(
         "gini",
         "Does training depend on few examples, or on all?",
-        "Gini coefficient of the loss sensitivity over training examples, in the course of training. It is 0 if all "
-        "examples matter alike, and near 1 if very few carry all the sensitivity. A higher curve for real data than "
-        "for random inputs means that a few real examples stand for many.",
+        "Gini coefficient of the loss sensitivity of training examples, averaged up to each step, against steps of "
+        "SGD. It is 0 if all examples matter alike, and near 1 if very few carry all the sensitivity. If the curve is "
+        "higher for real data than for random inputs, a few real examples stand for many.",
         rows.having(shares=lambda row: [step / row["steps"][-1] for step in row["steps"]]).unrolled(
             share="shares", coefficient="gini"
         ),
@@ -76,9 +77,9 @@ def _sharing(rows: Rows) -> Figure:
     return Figure(
         "off-diagonal",
         "How much do other classes matter?",
-        "Mean sensitivity of the loss on a class to examples of the other classes, as a share of that to its own. At "
-        "0% each class is learned on its own, at 100% all classes matter alike. A higher bar for real data means that "
-        "real classes share features.",
+        "Mean sensitivity of the loss on a class to examples of other classes, as a percentage of its sensitivity to "
+        "examples of its own class. At 0% each class is learned on its own; at 100% all classes matter alike. A higher "
+        "bar for real data means that real classes share features.",
         rows,
         Axis("data", "training data", ordinal=True),
         Axis("off_diagonal", "sensitivity to other classes", PERCENT),
@@ -132,10 +133,12 @@ def pictures(record: Record) -> list[Exhibit]:
     strips = []
     for noise, kind in kinds.items():
         for which in ("most", "least"):
-            tiles = [Tile(one["pixels"], f"{one['label']}: {one['times']:.1f}x") for one in kind[which]]
-            strips.append(Strip(f"{NAMES[noise]}, matter {which}", tiles))
+            tiles = [Tile(one["pixels"], f"{one['label']}: {one['times']:.1f}\u00d7") for one in kind[which]]
+            strips.append(Strip(f"{NAMES[noise]}, {which} sensitive", tiles))
             if (noise, which) == (REAL, "most"):
-                strips.append(Strip("pixels that matter in them", [Tile(one["where"]) for one in kind[which]]))
+                strips.append(
+                    Strip("sensitive pixels of the images above", [Tile(one["where"]) for one in kind[which]])
+                )
     carried = [
         {"place": place, "carried": share, "data": NAMES[noise]}
         for noise, kind in kinds.items()
@@ -146,9 +149,9 @@ def pictures(record: Record) -> list[Exhibit]:
         Images(
             "most-and-least",
             "Which training examples matter most?",
-            "Training examples with the highest and the lowest loss sensitivity in one run: the label, then the "
-            "sensitivity over the mean of all examples. Bright pixels in the second row are those whose change would "
-            "change later losses most. Compare the factors of real data with those of random inputs.",
+            "Training examples with the highest and the lowest loss sensitivity in one run; below each are its label "
+            "and its sensitivity relative to the mean of all examples. Changing the bright pixels of the second row "
+            "would change later losses most. Compare the factors of real data with those of random inputs.",
             strips,
             claims=("gini",),
         ),
@@ -176,9 +179,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("gini",),
-            reproduced="Few examples matter most in real data: Gini {0.mean} above random inputs.",
-            not_reproduced="Few examples do not stand out in real data: Gini {0.mean} above noise.",
-            no_verdict="Few examples may matter most in real data: Gini gap {0.low} to {0.high}.",
+            reproduced="Training on real data leans on fewer examples: Gini coefficient {0.mean} above noise.",
+            not_reproduced="Training on real data hardly leans on fewer examples: Gini difference {0.mean}.",
+            no_verdict="Training on real data may lean on fewer examples: Gini difference {0.low} to {0.high}.",
         ),
     ),
     demo=demo,
@@ -189,7 +192,7 @@ LESSON = Lesson(
             "truerisk lab run loss-sensitivity --scale medium",
         ),
         Question(
-            "How few training examples suffice if the network picks them by itself?",
+            "How few training examples suffice if the training algorithm picks them?",
             "truerisk certify --method pick-to-learn",
         ),
         Question(

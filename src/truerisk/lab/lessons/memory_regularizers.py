@@ -42,8 +42,8 @@ def figures(rows: Rows) -> list[Exhibit]:
         _dropout(some),
         _paths(some),
         _advantages(some),
-        _others(some, RATES, rate, "Do other kinds of dropout take away memory alone?"),
-        _others(some, NOISES, deviation, "Does noise in training take away memory alone?"),
+        _others(some, RATES, rate, "Do other kinds of dropout remove only memory?"),
+        _others(some, NOISES, deviation, "Does noise in training remove only memory?"),
     ]
 
 
@@ -108,8 +108,8 @@ def _others(rows: Rows, names: tuple[str, ...], strength: Axis, title: str) -> F
         f"strength-{names[0].replace(' ', '-')}",
         title,
         f"Final training accuracy on random labels, and best test accuracy on true labels, against the "
-        f"{strength.title}; 0 is no regularizer. Guessing gets about 10% of either right. The wider the gap between "
-        "the curves, the more memory is gone at little harm to learning.",
+        f"{strength.title}; 0 is no regularizer. Guessing gets about 10% right in both. A wide gap between the "
+        "curves means that memory is lost and learning is not.",
         _by_strength(rows, names),
         strength,
         Axis("accuracy", "accuracy", PERCENT, zero=True),
@@ -131,8 +131,8 @@ def _advantages(rows: Rows) -> Figure:
     return Figure(
         "advantage",
         "Does dropout keep more accuracy than its rivals?",
-        "Test accuracy on true labels kept by dropout, minus that kept by a rival, where both have halved the memory "
-        f"for random labels (to {HALF:.0%}). Below the dashed line the claim would fail. Points near 0 mean that the "
+        "Test accuracy on true labels that dropout keeps, minus the accuracy that a rival keeps, where the memory for "
+        f"random labels is halved (to {HALF:.0%}). Below the dashed line a claim fails. Points near 0 mean that the "
         "choice of regularizer hardly matters.",
         found,
         Axis("rival", "rival", ordinal=True),
@@ -167,18 +167,19 @@ def _disturbed(layer: Callable[[float], nn.Module], image: Tensor, strengths: li
 def pictures(record: Record) -> list[Exhibit]:
     if not record.get("strips"):
         return []
-    strips = [
-        Strip(strip["kind"], [Tile(one["pixels"], f"{one['degree']:g}" if one["degree"] else "none")
-                              for one in strip["tiles"]])
-        for strip in record["strips"]
-    ]  # fmt: skip
+    strips, named = [], set()
+    for strip in record["strips"]:
+        name = f"{strip['kind']}, another image" if strip["kind"] in named else strip["kind"]
+        tiles = [Tile(one["pixels"], f"{one['degree']:g}" if one["degree"] else "none") for one in strip["tiles"]]
+        strips.append(Strip(name, tiles))
+        named.add(strip["kind"])
     return [
         Images(
             "disturbed",
             "What does a network see in training?",
-            "Training images under the two regularizers that act on the input, with the strength below: the "
+            "Training images under the two regularizers that act on the input. The number is the strength: the "
             "probability that a pixel is set to the mean gray, or the standard deviation of Gaussian noise. Up to "
-            "which strength do you recognize the image? Compare it with where test accuracy falls.",
+            "which strength do you recognize the image?",
             strips,
         )
     ]
@@ -191,8 +192,9 @@ LESSON = Lesson(
         Finding(
             ("dropout-memory", "dropout-free"),
             reproduced="Dropout cuts memory of random labels to {0.mean} and keeps test accuracy.",
-            not_reproduced="Dropout leaves a memory of {0.mean} and changes test accuracy by {1.mean}.",
-            no_verdict="Dropout leaves a memory of {0.mean}; test accuracy changes by {1.mean}: still open.",
+            not_reproduced="With dropout, networks memorize {0.mean} of random labels; test accuracy changes "
+            "by {1.mean}.",
+            no_verdict="Dropout may cut memory to {0.mean}; test accuracy changes by {1.mean}: no verdict.",
         ),
     ),
     demo=demo,

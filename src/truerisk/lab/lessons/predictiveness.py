@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from truerisk.lab.experiments.predictiveness import CLEAR, COIN, predictions
 from truerisk.lab.figure import Axis, Cell, Exhibit, Figure, Rule, Table
@@ -14,7 +15,7 @@ from truerisk.lab.lesson import Finding, Formula, Lesson, Question
 from truerisk.lab.marks import Bars, Line, Map, Points
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
-from truerisk.lab.units import CORRELATION, PERCENT, TIMES
+from truerisk.lab.units import CORRELATION, POINTS, TIMES
 from truerisk.measures import MEASURES
 from truerisk.measures.prediction import Score, power, rank
 from truerisk.seeds import derive
@@ -70,9 +71,9 @@ def _taus(networks: list[Network]) -> Figure:
     best_first = sorted(found.values(), key=lambda rows: -statistics.fmean(row["tau"] for row in rows))
     return Figure(
         "taus", "Which measures are larger where the gap is larger?",
-        "Rank correlation (Kendall's tau) between a measure and the gap between test and training error, in zoos of "
-        "small networks. At 0 a measure orders networks like a coin; below 0 the network that it calls more complex "
-        "generalizes better. Zoos this small can tell little: the last figure shows how little.",
+        "Rank correlation (Kendall's tau) between a measure and the gap between test and training error, in zoos "
+        "(sets) of small networks. At 0 a measure orders networks no better than a coin. Below 0 the network that "
+        "the measure calls more complex generalizes better.",
         [row for rows in best_first for row in rows],
         Axis("measure", "", ordinal=True), Axis("tau", "rank correlation with the gap", CORRELATION),
         mark=Bars(), claims=("flatness", "spectral", "counting", "gradient-noise"),
@@ -83,16 +84,18 @@ def _gaps(networks: list[Network]) -> Figure:
     dots = []
     for name, label in SHOWN.items():
         for _, zoo in _zoos(networks):
-            for place, one in enumerate(sorted(_known(zoo, name), key=lambda one: one["measures"][name])):
+            known = _known(zoo, name)
+            places = rankdata([one["measures"][name] for one in known]).tolist()
+            for place, one in zip(places, known, strict=True):
                 layers = "1 hidden layer" if one["hyper"]["depth"] == 1 else f"{one['hyper']['depth']} hidden layers"
-                dots.append({"measure": label, "place": place + 1, "gap": one["gap"], "layers": layers})
+                dots.append({"measure": label, "place": place, "gap": one["gap"], "layers": layers})
     return Figure(
         "gaps", "Every network: its gap against its rank by a measure",
-        "Each point is a network, at its rank by the measure within its zoo. If a measure predicted the gap, points "
-        "would rise from left to right in both colors; where the colors separate instead, it says little more than the "
-        "depth. The vertical axis does not start at 0: all gaps are large.",
+        "Each point is a network, at its rank by the measure within its zoo (equal values share a rank; the vertical "
+        "axis does not start at 0). If a measure predicts the gap, points rise from left to right in both colors. "
+        "Where the colors only separate, the measure reflects little but depth.",
         sorted(dots, key=lambda dot: dot["layers"]),
-        Axis("place", "rank by the measure, smallest first"), Axis("gap", "test error minus training error", PERCENT),
+        Axis("place", "rank by the measure, smallest first"), Axis("gap", "test error minus training error", POINTS),
         mark=Points(), series="layers", series_title="depth", slider=Axis("measure", "measure"), group=None,
     )  # fmt: skip
 
@@ -107,9 +110,9 @@ def _one_at_a_time(pooled: list[Score]) -> Figure:
     ]
     return Figure(
         "one-at-a-time", "Change one hyperparameter: does the measure follow the gap?",
-        "Rank correlation over pairs of networks that differ in one hyperparameter only, over all zoos. A measure that "
-        "can be relied on has the same sign in all four columns. Where the sign changes from width to depth, the "
-        "correlation over all networks is a compromise between two opposite answers.",
+        "Rank correlation over pairs of networks that differ in one hyperparameter only, over all zoos. A reliable "
+        "measure is positive in every column. Where the sign changes from width to depth, the correlation over all "
+        "networks mixes two opposite answers.",
         found, Axis("hyperparameter", "hyperparameter that changes", ordinal=True), Axis("measure", "", ordinal=True),
         mark=Map("tau", "rank correlation", CORRELATION), claims=("no-robust-measure", "wrong-somewhere"),
     )  # fmt: skip
@@ -191,9 +194,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("counting",),
-            reproduced="A larger parameter count does not mean a larger gap: rank correlation {0.mean}.",
-            not_reproduced="A larger parameter count goes with a larger gap: rank correlation {0.mean}.",
-            no_verdict="Parameter counts and gaps: rank correlation {0.mean}, too close to the threshold.",
+            reproduced="A larger parameter count does not mean a larger generalization gap: rank correlation {0.mean}.",
+            not_reproduced="A larger parameter count goes with a larger generalization gap: rank correlation {0.mean}.",
+            no_verdict="Parameter count and generalization gap: rank correlation {0.mean}, too close to the threshold.",
         ),
     ),
     demo=demo,
@@ -204,15 +207,15 @@ LESSON = Lesson(
             "By how much does a rescaling that changes no prediction change each measure?", "truerisk measure --audit"
         ),
         Question(
-            "Is any measure right in every environment, once a zoo has 81 networks?",
+            "In zoos of 81 networks, does any measure follow the gap along every hyperparameter?",
             "truerisk lab run predictiveness --scale medium",
         ),
     ),
     formulas=(
         Formula(
             r"\tau = \frac{1}{N} \sum \mathrm{sign}(\mu - \mu') \, \mathrm{sign}(g - g')",
-            "Kendall's tau: over all N pairs of networks, how much more often the measure mu orders a pair by its gaps "
-            "g and g' than the other way round.",
+            "Kendall's tau over all N pairs of networks. It is the share of pairs that the measure mu orders like "
+            "their gaps g and g', minus the share in the opposite order.",
         ),
     ),
 )

@@ -55,8 +55,8 @@ def _hero(rows: Rows) -> Figure:
     return Figure(
         "before-after", "Bounds of five networks before and after the best rescaling",
         "McAllester's bound with a standard prior, for five of ten networks, named by the paper's hidden layers (on "
-        "digits, a quarter of these widths). Above the dashed line a bound says nothing. Rescaling changes no "
-        "prediction, so every drop shows how much of a bound was about the scale of weights.",
+        "digits, a quarter of these widths). Above the dashed line a bound is vacuous: it says nothing. Rescaling "
+        "changes no prediction, so every drop shows how much of a bound was about the scale of weights.",
         sorted(some, key=lambda row: FEW.index(row["row"])),
         Axis("state", "", ordinal=True), Axis("bound", "bound on the error rate", zero=True, bound=True),
         mark=Slope(), series="row", series_title="hidden layers", rules=[VACUOUS],
@@ -68,8 +68,8 @@ def _convolutional(rows: Rows) -> Figure:
     return Figure(
         "convolutional", "A convolutional network at the paper's noise levels",
         "McAllester's bound of one convolutional network before and after the best rescaling; each line is a pair of "
-        "standard deviations of prior and posterior. Above the dashed line a bound says nothing. Pairs whose prior "
-        "scale already suits the weights have little to gain.",
+        "standard deviations (prior / posterior). Above the dashed line a bound says nothing. Pairs whose prior scale "
+        "already suits the weights have little to gain.",
         _states(rows.where(part="noise")), Axis("state", "", ordinal=True),
         Axis("bound", "bound on the error rate", zero=True, bound=True),
         mark=Slope(), series="row", series_title="prior / posterior", rules=[VACUOUS], claims=("lowers-convolutional",),
@@ -128,13 +128,13 @@ def _ratios(rows: Rows) -> Figure:
         for column in COLUMNS[1:]
     ]  # fmt: skip
     return Figure(
-        "kl-ratios", "By which factor is the KL divided?",
+        "kl-ratios", "By which factor does each method divide the KL?",
         "The original KL divided by the KL after tuning the prior scale, after rescaling, or after both. At the lower "
-        "line nothing is gained; the paper's networks reach 2.3 to 5.6. Check whether rescaling adds anything to a "
-        "tuned scale, or to a trained posterior.",
+        "line nothing is gained; the upper line is the smallest factor in the paper. Check whether rescaling adds "
+        "anything to a tuned scale, or to a trained posterior.",
         found, Axis("row", WIDTHS, ordinal=True), Axis("ratio", "original KL / KL", TIMES, log=True),
         mark=Points(), series="way", series_title="after", slider=Axis("posterior", "posterior"),
-        rules=[Rule(1.0, "nothing gained"), Rule(LEAST, "least published")],
+        rules=[Rule(1.0, "nothing gained"), Rule(LEAST, "smallest in the paper")],
         claims=("kl-ratio", "on-top-of-tuned", "trained-gain-little"),
     )  # fmt: skip
 
@@ -204,10 +204,10 @@ def _twins(record: dict[str, Any]) -> Figure:
         for kl, label in names.items()
     ]  # fmt: skip
     return Figure(
-        "twins", "Random twins of one network",
-        "Bounds of twins of one network on digits: the factors of its units are random, and the horizontal axis is "
-        "their typical size. All twins make the same predictions. If a bound were about the function, both curves "
-        "would be flat; only the one after rescaling is.",
+        "twins", "How do random factors change a bound?",
+        "Bounds of twins of one network on digits: each seed rescales its units by random factors, whose typical size "
+        "is on the horizontal axis. All twins make the same predictions. A bound about the function alone would give a "
+        "flat curve.",
         found, Axis("spread", "typical random factor of a unit", TIMES, log=True),
         Axis("bound", "bound on the error rate", log=True, bound=True),
         mark=Line(), series="kind", series_title="bound", rules=[VACUOUS],
@@ -220,13 +220,13 @@ def _curve() -> Figure:
     plane = [{"w1": a, "w2": b, "kl": (a * a + b * b) / (2 * PRIOR**2)} for a in places for b in places]
     twins = [math.exp(math.log(3.5) * step / 12) for step in range(-12, 13)]
     return Figure(
-        "curve", "The same function, many KLs",
-        "A network with two weights, f(x) = w2 max(0, w1 x). Every dot has w1 w2 = 1, so all dots are the same "
-        "function; lines join weights with the same KL to the prior, up to a constant. The best rescaling moves along "
-        "the dots to the lowest KL, where both weights are equal.",
+        "curve", "Different weights, one function, many KLs",
+        "A network with two weights, f(x) = w2 max(0, w1 x). Every dot has w1 w2 = 1, so all dots are one function; "
+        "lines join weights with equal KL to the prior. The best rescaling moves along the dots to the lowest KL, "
+        "where both weights are equal.",
         plane, Axis("w1", "weight into the unit, w1"), Axis("w2", "weight out of the unit, w2"),
         mark=Contour("kl", "KL in nats, up to a constant", levels=10),
-        dots=[{"w1": w, "w2": 1 / w} for w in twins], dots_title="the same function",
+        dots=[{"w1": w, "w2": 1 / w} for w in twins], dots_title="weights of one function",
     )  # fmt: skip
 
 
@@ -236,9 +236,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("lowers-bounds",),
-            reproduced="Rescaling lowers every network's bound, to at most {0.high} its size.",
-            not_reproduced="Rescaling lowers every bound, but one of them only to {0.mean} its size.",
-            no_verdict="Rescaling lowers every bound, one to {0.mean} its size; the verdict is open.",
+            reproduced="Rescaling lowers the bound of every network, to at most {0.high} its size.",
+            not_reproduced="Rescaling cuts some bounds by under a quarter: one to {0.mean} its size.",
+            no_verdict="Rescaling lowers every bound, one to {0.mean} its size: no verdict on a quarter.",
         ),
     ),
     demo=demo,
@@ -257,8 +257,8 @@ LESSON = Lesson(
     formulas=(
         Formula(
             r"L \le \hat{L} + \sqrt{(\mathrm{KL} + \ln (2 \sqrt{n} / \delta)) / (2 n)}",
-            "McAllester's bound: with probability 1 - delta, the error rate of networks sampled from the posterior is "
-            "at most their training error plus a term that grows with the KL to the prior.",
+            "McAllester's bound holds with probability 1 \u2212 delta. The error rate of networks sampled from the "
+            "posterior is at most their training error plus a term that grows with the KL to the prior.",
         ),
         Formula(
             r"\mathrm{KL} = \sum_i \frac{w_i^2 + \sigma_q^2}{2 \sigma_p^2} + d \ln \frac{\sigma_p}{\sigma_q} "
@@ -267,8 +267,8 @@ LESSON = Lesson(
         ),
         Formula(
             r"\mathrm{KL}(\lambda) = \frac{\lambda^2 A + \lambda^{-2} B}{2 \sigma_p^2} - (a - b) \ln \lambda + c",
-            "The KL after the a weights into one unit are multiplied by lambda and the b weights out of it divided by "
-            "lambda; A and B are their sums of squares, noise included. Some lambda makes it least.",
+            "Lambda multiplies the a weights into one unit and divides the b weights out of that unit. A and B are the "
+            "sums of their squares, noise included. The best rescaling picks the lambda with the lowest KL.",
         ),
     ),
 )
