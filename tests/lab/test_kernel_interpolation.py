@@ -217,8 +217,8 @@ def test_figures(rows):
     assert LESSON.hero == hero.name
     exact = rows.where(ridge="none")
     shown = {(mark["who"], mark["noise"]): mark["test_error"] for mark in hero.rows}
-    assert shown["Gaussian, training examples", 0.2] == 0
-    assert shown["Laplacian, new examples", 0.2] == exact.where(kernel="laplacian", noise=0.2).one("test_error")
+    assert shown["Gaussian, training", 0.2] == 0
+    assert shown["Laplacian, new", 0.2] == exact.where(kernel="laplacian", noise=0.2).one("test_error")
     assert len(shown) == 6  # patches are left to the next figure
     assert len(kernels.rows) == len(exact)
     assert len(ridges.rows) == len(details.rows) == len(rows)

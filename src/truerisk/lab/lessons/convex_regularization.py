@@ -213,7 +213,7 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("least-squares-needs-ridge", "network-needs-no-decay"),
-            "At width n, least squares needs a ridge ({0.mean}); a network needs none.",
+            "At width n, least squares errs {0.mean} more without a ridge; networks need none.",
             "Not as published: regularizers lower error by {0.mean} (least squares), {1.mean} (network).",
             "Still open: regularizers lower error by {0.mean} (least squares), {1.mean} (network).",
         ),

@@ -47,9 +47,9 @@ def _hero(rows: Rows) -> Figure:
     """The first data of the scale, without a ridge: training and test errors of the kernels on inputs."""
     first = next(iter(rows.values("panel")), "")
     exact = [row for row in rows if row["ridge"] == "none" and row["panel"] == first]
-    shown = [{**row, "who": "Gaussian, training examples", "test_error": row["train_error"]} for row in exact]
+    shown = [{**row, "who": "Gaussian, training", "test_error": row["train_error"]} for row in exact]
     shown = [row for row in shown if row["kernel"] == "gaussian"]
-    shown += [{**row, "who": f"{row['solve']}, new examples"} for row in exact if row["kernel"] != "patches"]
+    shown += [{**row, "who": f"{row['solve']}, new"} for row in exact if row["kernel"] != "patches"]
     caption = (
         f"Errors of two kernels on new examples ({first}), and the training error of the Gaussian kernel, against the "
         "share of training labels that random classes replace. If fitting every label ruled out learning, the errors "

@@ -211,7 +211,7 @@ def _broken(points: list[dict[str, Any]]) -> Figure:
     caption = (
         "Output of the memorizer along the one direction that it uses, from its first to its last training image; dots "
         "are images with their labels. Each training image adds one ReLU unit, a change of slope. With more of "
-        "them the line swings ever faster, and new images lie on it only by accident."
+        "these units the line swings ever faster, and new images lie on it only by accident."
     )
     return Figure(
         "broken-line",

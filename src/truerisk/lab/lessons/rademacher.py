@@ -152,7 +152,7 @@ def pictures(record: Record) -> Sequence[Exhibit]:
     caption = (
         "Training images, each with a sign from the toss of a coin, and the answers of two classifiers trained on "
         "these signs. Signs that a classifier misses are marked; percentages count all training images. The "
-        "correlation with the signs is twice the share that is right, minus 1."
+        "correlation with the signs is twice the share of correct signs, minus 1."
     )
     return (
         [Images("signs", "Which classifiers can fit random signs?", caption, shown, ("networks-fit-signs",))]
