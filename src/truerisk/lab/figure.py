@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.marks import Averaged, Histogram, Line, Mark
+from truerisk.lab.marks import Averaged, Histogram, Line, Map, Mark, Path
+from truerisk.lab.plain import number, plain_rows, plain_texts
 from truerisk.lab.units import PLAIN, Unit
 
 Cell = str | int | float | bool | None
@@ -33,6 +34,13 @@ class Axis:
     bound: bool = False  # upper bounds: tooltips round them up
     counted_on: int | str | None = None
 
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the axis {self.field!r}", "title")
+        if not isinstance(self.unit, Unit):
+            raise TrueriskError(
+                f"the unit of the axis {self.title!r} is {self.unit!r}, but must be a Unit; use PERCENT or PLAIN."
+            )
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -40,6 +48,13 @@ class Rule:
 
     value: float
     label: str
+
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the rule at {self.value!r}", "label")
+        if number(self.value) is None:
+            raise TrueriskError(
+                f"the rule {self.label!r} is {self.value!r}, but must be a finite number; use float(...)."
+            )
 
 
 @dataclass(frozen=True)
@@ -73,11 +88,15 @@ class Figure:
     group: str | None = SEED  # None: rows of several seeds are drawn as they are
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", list(self.rows))
-        object.__setattr__(self, "dots", list(self.dots))
+        plain_texts(self, f"figure {self.name}", "title", "caption", "series_title", "dots_title")
         if not isinstance(self.mark, get_args(Mark)):
             known = ", ".join(f"{kind.__name__}()" for kind in get_args(Mark))
             raise TrueriskError(f"the mark of figure {self.name} is {self.mark!r}, but must be one of {known}.")
+        self._refuse_axes()
+        counts = [self.y.counted_on] if isinstance(self.y.counted_on, str) else []
+        for rows in ("rows", "dots"):
+            names = {*self.drawn_fields(), self.y.field, *counts}
+            object.__setattr__(self, rows, plain_rows(getattr(self, rows), names, self.name))
         there = {name for row in self.rows for name in row}
         for wanted in self.drawn_fields():
             if there and wanted not in there:
@@ -88,6 +107,14 @@ class Figure:
     def averaged(self) -> bool:
         """Whether rows of several seeds become one mean."""
         return self.group is not None and isinstance(self.mark, get_args(Averaged))
+
+    def _refuse_axes(self) -> None:
+        """Refuse names on an axis where the mark needs numbers."""
+        kind = type(self.mark).__name__
+        if self.y.ordinal and not isinstance(self.mark, Map):
+            raise TrueriskError(f"the y axis of figure {self.name} is ordinal, which only a Map draws; swap x and y.")
+        if self.x.ordinal and not isinstance(self.mark, (*get_args(Averaged), Map, Path)):
+            raise TrueriskError(f"the x axis of figure {self.name} is ordinal, but {kind} needs numbers; use Bars.")
 
     def drawn_fields(self) -> list[str]:
         """The fields that rows must have."""

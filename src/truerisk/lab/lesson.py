@@ -46,7 +46,11 @@ class Finding:
             return unsettled.sentence
         words = {one.word for one in found}
         text = self.no_verdict if "no verdict" in words else self.reproduced
-        return (self.not_reproduced if "not reproduced" in words else text).format(*map(Told, found))
+        text = self.not_reproduced if "not reproduced" in words else text
+        try:
+            return text.format(*map(Told, found))
+        except (AttributeError, IndexError, KeyError, ValueError):  # numbers that the claims do not have
+            return found[0].sentence
 
 
 class Told:
@@ -59,6 +63,8 @@ class Told:
         found = verdict.decisive.interval if verdict.decisive else None
         if unit is not None and found is not None:
             self.mean, self.low, self.high = (unit.say(end) for end in (found.mean, found.low, found.high))
+            if found.censored:  # some runs stopped at their limit
+                self.mean = f"over {self.mean}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from truerisk.errors import TrueriskError
+from truerisk.lab.plain import plain_texts
 from truerisk.lab.units import PLAIN, Unit
+
+MOST = 1000  # bins of a histogram, levels of a contour
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,9 @@ class Histogram:
 
     bins: int = 30
 
+    def __post_init__(self) -> None:
+        _refuse_none(self.bins, "bins")
+
 
 @dataclass(frozen=True)
 class Path:
@@ -59,6 +66,9 @@ class Map:
     unit: Unit = PLAIN
     log: bool = False  # colors on a logarithmic scale
 
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the {type(self).__name__} of {self.value!r}", "title")
+
 
 @dataclass(frozen=True)
 class Regions:
@@ -66,6 +76,9 @@ class Regions:
 
     value: str
     title: str = "class"
+
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the {type(self).__name__} of {self.value!r}", "title")
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,10 @@ class Contour:
     levels: int = 12
     log: bool = False  # levels evenly spaced on a logarithmic scale
 
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the {type(self).__name__} of {self.value!r}", "title")
+        _refuse_none(self.levels, "levels")
+
 
 @dataclass(frozen=True)
 class Surface:
@@ -87,6 +104,10 @@ class Surface:
     levels: int = 12
     log: bool = False
 
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the {type(self).__name__} of {self.value!r}", "title")
+        _refuse_none(self.levels, "levels")
+
 
 @dataclass(frozen=True)
 class Polygons:
@@ -95,6 +116,14 @@ class Polygons:
     shape: str
     value: str
     title: str = ""
+
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the {type(self).__name__} of {self.value!r}", "title")
+
+
+def _refuse_none(count: object, what: str) -> None:
+    if not isinstance(count, int) or not 1 <= count <= MOST:
+        raise TrueriskError(f"{what} is {count!r}, but must be a whole number from 1 to {MOST}; try {what}=12.")
 
 
 Averaged = Line | Points | Bars | Slope

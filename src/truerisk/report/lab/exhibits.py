@@ -7,6 +7,7 @@ from typing import Any
 
 from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Exhibit, Figure, Images, Table
+from truerisk.lab.plain import plain_texts
 from truerisk.lab.result import Result
 from truerisk.progress import note
 from truerisk.report.figures import INK
@@ -49,12 +50,16 @@ def shown(result: Result) -> Shown:
         return found
     if result.demo_failed:
         found.trouble.append(f"the pictures could not be made ({result.demo_failed})")
-    figures = _made(found, "figures", lambda: lesson.figures(result.rows))
+    figures = _made(found, "figures", lambda: _exhibits(lesson.figures(result.rows)))
     pictures = lesson.pictures
     demo = dict(result.demo) if result.demo is not None else None
-    made = _made(found, "pictures", lambda: pictures(demo)) if pictures is not None and demo is not None else []
+    made = (
+        _made(found, "pictures", lambda: _exhibits(pictures(demo))) if pictures is not None and demo is not None else []
+    )
     names: set[str] = set()
     hero = lesson.hero or next((each.name for each in figures if isinstance(each, Figure)), "")
+    if lesson.hero and not found.trouble and lesson.hero not in [each.name for each in (*made, *figures)]:
+        found.trouble.append(f"no exhibit is named {lesson.hero}, which is the hero of the lesson; correct its name")
     for exhibit, place in [(each, found.pictures) for each in made] + [(each, found.figures) for each in figures]:
         drawn = _made(found, exhibit.name, lambda one=exhibit: [_exhibit(result, one, one.name == hero, names, found)])
         for each in drawn:
@@ -70,6 +75,17 @@ def shown(result: Result) -> Shown:
     for told in found.trouble:
         note(f"{result.experiment.name}: {told}")
     return found
+
+
+def _exhibits(made: Any) -> list[Exhibit]:
+    """What figures or pictures returned; one of another kind is refused."""
+    every = list(made)
+    wrong = next((each for each in every if not isinstance(each, Exhibit)), None)
+    if wrong is not None:
+        raise TrueriskError(f"an exhibit is a {type(wrong).__name__}; return a list of Figure, Table, or Images")
+    for each in every:
+        plain_texts(each, each.name, "title", "caption")
+    return every
 
 
 def _made(found: Shown, what: str, make: Any) -> list[Any]:
@@ -99,10 +115,11 @@ def _exhibit(result: Result, exhibit: Exhibit, hero: bool, names: set[str], foun
         ]  # fmt: skip
         return {"kind": "images", "claims": claims, **common, "strips": strips}
     drawn = drawable(exhibit)
-    if drawn.rows:
+    figure = {"kind": "figure", "claims": claims, **common, **_figure(exhibit, drawn, hero)}
+    if drawn.rows:  # last: the script finds no place for a figure that could not be made
         file_name = f"{safe_name(result.experiment.name)}-{name}"
         found.live.append({"name": name, "file_name": file_name, **_script(exhibit, drawn, hero)})
-    return {"kind": "figure", "claims": claims, **common, **_figure(exhibit, drawn, hero)}
+    return figure
 
 
 def _claims(result: Result, exhibit: Figure | Images) -> tuple[str, ...]:
@@ -116,16 +133,20 @@ def _claims(result: Result, exhibit: Figure | Images) -> tuple[str, ...]:
 
 
 def _figure(figure: Figure, drawn: Drawable, hero: bool) -> dict[str, Any]:
-    left_out, wide, narrow = "", "", ""
-    if drawn.left_out:
-        are = "point is" if drawn.left_out == 1 else "points are"
-        left_out = f"{drawn.left_out:,} {are} not drawn: a logarithmic axis has no place for 0 and below."
+    wide, narrow = "", ""
+    left_out = " ".join(filter(None, [
+        _not_drawn(drawn.left_out, "a logarithmic axis has no place for 0 and below"),
+        _not_drawn(drawn.unfit, "they have text or infinity where a number must be")]))  # fmt: skip
     if drawn.rows:
         wide, narrow = (static_svg(figure, drawn, width, hero) for width in STATIC)
     caption = " ".join(filter(None, [figure.caption, drawn.sentence]))
     slides = {"slides": drawn.slides, "slider": figure.slider.title if figure.slider else "seen from"}
     card = static_svg(figure, drawn, CARD if figure.facet else STATIC[1], hero) if hero and drawn.rows else ""
     return {"caption": caption, "note": left_out, "wide": wide, "narrow": narrow, "card": card, **slides}
+
+
+def _not_drawn(points: int, why: str) -> str:
+    return f"{points:,} {'point is' if points == 1 else 'points are'} not drawn: {why}." if points else ""
 
 
 def _script(figure: Figure, drawn: Drawable, hero: bool) -> dict[str, Any]:

@@ -118,8 +118,9 @@ class Panel:
         """The color of cells and shapes by their number."""
         numbers = self.drawn.numbers(VALUE)
         low, high = min(numbers), max(numbers)
-        domain = [low, high] if low < high else [low - 0.5, high + 0.5]
-        scale: Json = {"scheme": SCHEME, "domain": domain, **({"type": "log"} if log and low > 0 else {})}
+        log = log and low > 0
+        domain = [low, high] if low < high else [low / 2, 2 * low] if log else [low - 0.5, high + 0.5]
+        scale: Json = {"scheme": SCHEME, "domain": domain, **({"type": "log"} if log else {})}
         if signed(self.figure):
             scale = {"scheme": DIVERGING, "domain": [-1, 1]}
         return {"field": VALUE, "type": "quantitative", "scale": scale, "legend": self.legend}

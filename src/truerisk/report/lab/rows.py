@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from truerisk.lab.figure import Axis, Figure
 from truerisk.lab.marks import Bars, Histogram, Map, Polygons, Regions, Slope, Surface
+from truerisk.lab.plain import clean, number
 from truerisk.lab.spelling import spell
 from truerisk.lab.units import PERCENT, POINTS
 from truerisk.report.lab.averages import averaged
@@ -52,13 +53,15 @@ class Drawable:
     """What of a figure can be drawn.
 
     `orders` has the values of the axes whose values stand side by side; `left_out` counts the rows that a
-    logarithmic axis has no place for; `sentence` says how seeds are shown.
+    logarithmic axis has no place for, `unfit` those with text or infinity in place of a number; `sentence` says how
+    seeds are shown.
     """
 
     rows: list[dict[str, Any]]
     columns: list[Column]
     orders: dict[str, list[str]]
     left_out: int = 0
+    unfit: int = 0
     sentence: str = ""
     slides: list[str] = field(default_factory=list)  # the values of the slider in words
     ordered: bool = False  # the series are numbers, in order
@@ -91,16 +94,17 @@ def words(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}" if abs(value) < 1e9 else f"{value:.3e}"
-    return " ".join(spell(value).split())  # U+2028 and its kind would end a line of Vega-Lite's expressions
+    return clean(spell(value))
 
 
 def separate(axis: Axis, figure: Figure) -> bool:
     """Whether the values of an axis stand side by side instead of on a continuous scale."""
     if axis.ordinal or (axis is figure.x and isinstance(figure.mark, Bars | Slope)):
         return True
-    return isinstance(figure.mark, Map) and not all(
-        _number(row.get(axis.field)) is not None for row in figure.rows if row.get(axis.field) is not None
-    )
+    if not isinstance(figure.mark, Map):
+        return False
+    places = [row.get(each.field) for row in figure.rows for each in (figure.x, figure.y)]
+    return figure.x.ordinal or figure.y.ordinal or any(isinstance(place, str | bool) for place in places)
 
 
 def drawable(figure: Figure) -> Drawable:
@@ -111,13 +115,15 @@ def drawable(figure: Figure) -> Drawable:
     figure = panelled(figure)
     slides = _values(figure, figure.slider.field) if figure.slider else []
     orders = {key: _order(figure, axis) for key, axis in ((X, figure.x), (Y, figure.y)) if separate(axis, figure)}
-    pairs, left_out = [], 0
+    pairs, left_out, unfit = [], 0, 0
     for raw in figure.rows:
         row = _row(figure, raw, orders, slides)
         if row is not None and _off_paper(figure, row):
             left_out += 1
         elif row is not None:
             pairs.append((row, raw))
+        elif None not in _needed(figure, raw):
+            unfit += 1
     sentence = ""
     if figure.averaged and any(figure.group in raw for _, raw in pairs):
         found = averaged(figure, pairs)
@@ -125,10 +131,11 @@ def drawable(figure: Figure) -> Drawable:
         sentence = found.sentence
     else:
         rows = [{KIND: MEAN, **row} for row in prepared(figure, [row for row, _ in pairs])]
-    dots = (_row(figure, raw, orders, slides, dot=True) for raw in figure.dots)
-    rows += [{**row, KIND: DOT} for row in dots if row is not None and not _off_paper(figure, row)]
+    dots = (_row(figure, raw, orders, slides, dot=True) for raw in (figure.dots if rows else ()))
+    shown = [{**row, KIND: DOT} for row in dots if row is not None and not _off_paper(figure, row)]
+    rows += _in_every_panel(figure, rows, shown)
     names = _values(figure, figure.series) if figure.series else []
-    ordered = len(names) > 1 and all(_number(name) is not None and not isinstance(name, bool) for name in names)
+    ordered = len(names) > 1 and all(number(name) is not None and not isinstance(name, bool) for name in names)
     if ordered:
         rows.sort(key=lambda row: names_order(names).get(row.get(SERIES, ""), 0))
     columns = _columns(figure, rows)
@@ -136,7 +143,20 @@ def drawable(figure: Figure) -> Drawable:
     told = [_slide_words(figure.slider, value) for value in slides] if figure.slider else []
     if isinstance(figure.mark, Surface):
         told = [f"{degrees}\u00b0" for degrees in angles()]
-    return Drawable(rows, columns, orders, left_out, sentence, told, ordered, figure.facet is not None)
+    return Drawable(rows, columns, orders, left_out, unfit, sentence, told, ordered, figure.facet is not None)
+
+
+def _needed(figure: Figure, raw: Mapping[str, Any]) -> list[Any]:
+    """The values that must be there for a row to be drawn; None says that there is none, which is no slip."""
+    names = [figure.x.field, *([] if isinstance(figure.mark, Histogram) else [figure.y.field])]
+    return [raw.get(name) for name in [*names, *filter(None, [getattr(figure.mark, "value", None)])]]
+
+
+def _in_every_panel(figure: Figure, rows: list[dict[str, Any]], dots: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Dots without a panel stand in all of them."""
+    panels = dict.fromkeys(row[FACET] for row in rows) if figure.facet else {}
+    return [each for dot in dots for each in ([dot] if FACET in dot or not panels else [
+        {**dot, FACET: panel} for panel in panels])]  # fmt: skip
 
 
 def names_order(names: list[Any]) -> dict[str, int]:
@@ -149,7 +169,7 @@ def panelled(figure: Figure) -> Figure:
     if figure.series is None or figure.facet is not None or isinstance(figure.mark, Regions):
         return figure
     names = _values(figure, figure.series)
-    if len(names) <= MOST_SERIES or all(_number(name) is not None for name in names):
+    if len(names) <= MOST_SERIES or all(number(name) is not None for name in names):
         return figure
     return replace(figure, facet=figure.series, series=None)
 
@@ -163,20 +183,20 @@ def _row(
         if key == Y and isinstance(figure.mark, Histogram) and not dot:
             continue
         value = raw.get(axis.field)
-        row[key] = words(value) if key in orders else _number(value)
+        row[key] = words(value) if key in orders else number(value)
         if row[key] is None or value is None:
             return None
     for key, name in ((SERIES, figure.series), (FACET, figure.facet)):
         if name is not None and (name in raw or not dot):
-            row[key] = words(raw.get(name))
-    if figure.slider and figure.slider.field in raw:
+            row[key] = words(raw.get(name)) or words(None)
+    if figure.slider and raw.get(figure.slider.field) is not None:  # a row without a value is always shown
         row[SLIDE] = slides.index(raw[figure.slider.field]) if raw[figure.slider.field] in slides else -1
     if isinstance(figure.mark, Polygons) and not dot:
         row[SHAPE] = words(raw.get(figure.mark.shape))
     if (value_field := getattr(figure.mark, "value", None)) and (value_field in raw or not dot):
         value = raw.get(value_field)
         named = isinstance(figure.mark, Regions) or (isinstance(figure.mark, Polygons) and isinstance(value, str))
-        row[VALUE] = words(value) if named else _number(value)
+        row[VALUE] = words(value) if named else number(value)
         if row[VALUE] is None:
             return None
     return row
@@ -223,35 +243,33 @@ def _told(figure: Figure, columns: list[Column], row: dict[str, Any]) -> dict[st
     """With the bounds of a row as text, each end of a range of bounds included; nothing for what was observed."""
     if row.get(SERIES) in {words(name) for name in figure.observed}:
         return row
-    bounds = [column for column in columns if column.text and _number(row.get(column.key)) is not None]
+    bounds = [column for column in columns if column.text and number(row.get(column.key)) is not None]
     return row | {c.text: (magnitude_percent if c.percent else magnitude)(row[c.key]) for c in bounds}
 
 
 def _values(figure: Figure, name: str) -> list[Any]:
     """The different values of a field of the raw rows, in order of appearance; numbers by size."""
-    values: list[Any] = list(dict.fromkeys(row[name] for row in figure.rows if row.get(name) is not None))
-    numbers = all(_number(value) is not None and not isinstance(value, bool) for value in values)
+    values = _different(row.get(name) for row in figure.rows)
+    numbers = all(number(value) is not None and not isinstance(value, bool) for value in values)
     return sorted(values) if numbers else values
+
+
+def _different(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(value for value in values if value is not None))
 
 
 def _order(figure: Figure, axis: Axis) -> list[str]:
     """The values of an axis side by side: as they appear, or by size if only bars and cells made them separate."""
-    values: list[Any] = list(
-        dict.fromkeys(row.get(axis.field) for row in figure.rows if row.get(axis.field) is not None)
-    )
-    if not axis.ordinal and all(_number(value) is not None for value in values):
+    values = _different(row.get(axis.field) for row in [*figure.rows, *figure.dots])
+    if not axis.ordinal and all(number(value) is not None for value in values):
         values.sort()
     return list(dict.fromkeys(map(words, values)))
 
 
 def _slide_words(axis: Axis, value: Any) -> str:
-    if axis.unit in (PERCENT, POINTS) and _number(value) is not None:
+    if axis.unit in (PERCENT, POINTS) and number(value) is not None:
         return f"{100 * value:.4g}%" if axis.unit == PERCENT else f"{100 * value:.4g} points"
     return words(value)
-
-
-def _number(value: Any) -> float | int | None:
-    return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _spaced(name: str) -> str:

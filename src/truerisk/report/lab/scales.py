@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from truerisk.lab.figure import Axis, Figure
 from truerisk.lab.marks import Bars, Contour, Histogram, Map, Polygons, Regions, Slope, Surface
+from truerisk.lab.plain import tame
 from truerisk.lab.units import PERCENT, POINTS
 from truerisk.report.lab.keys import BOTTOM, HIGH, LEFT, LOW, RIGHT, TOP, Json, X, Y
 from truerisk.report.lab.rows import Drawable
@@ -187,7 +188,7 @@ def _even(low: float, high: float) -> list[float]:
         return [low]
     step = 10.0 ** math.floor(math.log10(high - low))
     step = next(step * part for part in (1, 0.5, 0.2) if (high - low) / (step * part) >= 2)
-    return [round(k * step, 12) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return [float(f"{k * step:.12g}") for k in range(math.ceil(low / step), math.floor(high / step) + 1)] or [low]
 
 
 def _side_by_side(labels: Sequence[str], width: float, font: int) -> Json:
@@ -207,4 +208,5 @@ def in_lines(labels: Sequence[str], width: float, font: int) -> str:
 
 def wrapped(text: str, width: float, font: int) -> list[str]:
     """Text in lines that are at most ``width`` pixels long."""
-    return textwrap.wrap(text, max(1, int(width / (LETTER * font))), break_long_words=False) or [""]
+    lines = textwrap.wrap(text, max(1, int(width / (LETTER * font))), break_long_words=False)
+    return list(map(tame, lines)) or [""]

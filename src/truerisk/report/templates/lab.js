@@ -161,6 +161,7 @@ async function live(figure) {
     if (drawn !== fits) return next.finalize();  // the window changed its size meanwhile
     made?.finalize();
     made = next;
+    for (const param of fits.spec.params ?? []) change(param.name);  // the reader may have moved on meanwhile
     // lines that carry their names need a legend for dots only
     for (const entry of names.children) entry.hidden = fits.named && entry.dataset.glyph !== "dot" && !state.chosen.length;
     names.hidden = [...names.children].every((entry) => entry.hidden);

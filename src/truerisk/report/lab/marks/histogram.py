@@ -15,7 +15,7 @@ def prepare(figure: Figure, rows: list[Json]) -> list[Json]:
     assert isinstance(figure.mark, Histogram)
     values = np.array([row[X] for row in rows], dtype=np.float64)
     scaled = np.log(values) if figure.x.log else values
-    edges = np.histogram_bin_edges(scaled, bins=figure.mark.bins)
+    edges = _edges(scaled, figure.mark.bins)
     ends = np.exp(edges) if figure.x.log else edges
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, row in enumerate(rows):
@@ -31,12 +31,21 @@ def prepare(figure: Figure, rows: list[Json]) -> list[Json]:
     return found
 
 
+def _edges(values: np.ndarray, bins: int) -> np.ndarray:
+    """Bins of equal width; a single one where the numbers are too near to each other for several."""
+    try:
+        return np.histogram_bin_edges(values, bins=bins)
+    except ValueError:
+        room = max(0.5, 1e-6 * float(np.abs(values).max()))
+        return np.array([values.min() - room, values.max() + room])
+
+
 def layers(panel: Panel) -> list[Json]:
     place = {
         "x": {**panel.x, "field": LEFT},
         "x2": {"field": RIGHT},
         "y": {**panel.y, "stack": None},
-        "y2": {"datum": 0},
+        "y2": {"datum": panel.y["scale"]["domain"][0] if panel.figure.y.log else 0},
     }
     several = len(panel.names) > 1
     mark = {"type": "rect", "tooltip": {"content": "data"}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from truerisk.lab.marks import Line
+from truerisk.report.lab.averages import seeds_as_lines
 from truerisk.report.lab.keys import FACET, GROUP, HIGH, LOW, MEAN, ONE_SEED, SERIES, SLIDE, Json, X
 from truerisk.report.lab.panel import HIDDEN, Panel
 
@@ -24,8 +25,9 @@ def line(panel: Panel) -> Json:
 
 def thin(panel: Panel) -> list[Json]:
     """The seeds one by one."""
-    if not panel.drawn.of(ONE_SEED):
-        return []
+    seeds = panel.drawn.of(ONE_SEED)
+    if not seeds or not seeds_as_lines(panel.drawn.of(MEAN), seeds):
+        return panel.seeds_as_dots()
     mark = {"type": "line", "strokeWidth": 1.1, "tooltip": None}
     encoding = {**panel.place, **panel.look("color"), "detail": {"field": GROUP}, **panel.strength(0.45)}
     return [panel.layer(mark, encoding, ONE_SEED)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
+from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Axis, Figure
 from truerisk.lab.marks import Map
 from truerisk.lab.units import CORRELATION, PERCENT, POINTS
-from truerisk.report.lab.keys import BOTTOM, LEFT, RIGHT, TOP, VALUE, Json, X, Y
+from truerisk.report.lab.keys import BOTTOM, FACET, LEFT, RIGHT, SLIDE, TOP, VALUE, Json, X, Y
 from truerisk.report.lab.panel import Panel, signed
 
 ON_CELL = ("#fefefe", "#101010")  # text on the dark and on the light cells
@@ -16,6 +19,7 @@ CELL_ROOM = (3.8, 1.6)  # sizes of the type: a smaller cell carries no number
 
 def prepare(figure: Figure, rows: list[Json]) -> list[Json]:
     """Each row with the edges of its cell; names side by side need none."""
+    _refuse_twice(figure, rows)
     if not all(isinstance(row[key], int | float) for row in rows for key in (X, Y)):
         return rows
     across, up = edges([row[X] for row in rows], figure.x), edges([row[Y] for row in rows], figure.y)
@@ -23,6 +27,16 @@ def prepare(figure: Figure, rows: list[Json]) -> list[Json]:
         {**row, LEFT: across[row[X]][0], RIGHT: across[row[X]][1], BOTTOM: up[row[Y]][0], TOP: up[row[Y]][1]}
         for row in rows
     ]
+
+
+def _refuse_twice(figure: Figure, rows: list[Json]) -> None:
+    """Two colors cannot share a cell: the reader would see that of the last row only."""
+    places = Counter(tuple(row.get(key) for key in (FACET, SLIDE, X, Y)) for row in rows)
+    place, most = max(places.items(), key=lambda item: item[1])
+    if most > 1:
+        raise TrueriskError(
+            f"figure {figure.name} has {most} rows at x={place[2]}, y={place[3]}, but needs one; average them first."
+        )
 
 
 def edges(values: list[float], axis: Axis) -> dict[float, tuple[float, float]]:
@@ -60,7 +74,8 @@ def layers(panel: Panel) -> list[Json]:
     if panel.width / columns < CELL_ROOM[0] * panel.font or panel.height / rows < CELL_ROOM[1] * panel.font:
         return [squares, *panel.dots()]
     low, high = colored["scale"]["domain"]
-    light = f"datum.{VALUE} > {low + 0.55 * (high - low)!r}"
+    middle = low**0.45 * high**0.55 if colored["scale"].get("type") == "log" else low + 0.55 * (high - low)
+    light = f"datum.{VALUE} > {middle!r}"
     if signed(panel.figure):
         light = f"abs(datum.{VALUE}) < 0.6"
     ink = {"condition": {"test": light, "value": ON_CELL[1]}, "value": ON_CELL[0]}
