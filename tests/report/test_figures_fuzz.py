@@ -138,7 +138,7 @@ def drawn_or_refused(arguments, every=False):
 
 
 @given(figures())
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 def test_odd_figures(arguments):
     drawn_or_refused(arguments)
 
