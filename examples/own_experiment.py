@@ -90,8 +90,8 @@ HARM = Claim(
 FINDING = Finding(
     ("harm",),
     reproduced="60% random labels raise the test error by at least {0.low}.",
-    not_reproduced="60% random labels raise the test error by only {0.mean} ({0.cell}).",
-    no_verdict="60% random labels may raise the test error by {0.mean} ({0.cell}).",
+    not_reproduced="60% random labels raise the error by only {0.mean} ({0.cell}).",
+    no_verdict="60% random labels may raise the error by {0.mean} ({0.cell}).",
 )
 
 

@@ -36,8 +36,8 @@ def test_it_runs(result):
     ("harm", "said"),
     [
         (0.2, "60% random labels raise the test error by at least 20.0 points."),
-        (0.01, "60% random labels raise the test error by only 1.4 points (width 8)."),
-        (0.048, "60% random labels may raise the test error by 5.2 points (width 8)."),
+        (0.01, "60% random labels raise the error by only 1.4 points (width 8)."),
+        (0.048, "60% random labels may raise the error by 5.2 points (width 8)."),
     ],
 )
 def test_the_headline_follows_the_verdict(result, harm, said):

@@ -469,7 +469,7 @@ def test_pictures_of_the_twins(twins):
     [bound] = [
         row["bound"]
         for row in figure.rows
-        if (row["spread"], row["seed"], row["kind"]) == (twin["spread"], twin["seed"], "as it is")
+        if (row["spread"], row["twin"], row["kind"]) == (twin["spread"], twin["seed"], "as it is")
     ]
     assert bound == pytest.approx(twins["risk"] + math.sqrt(nats / 3000))
     assert [exhibit.name for exhibit in LESSON.pictures({})] == ["curve"]

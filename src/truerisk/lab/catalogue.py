@@ -99,7 +99,7 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (12, 5), "quick": (290, 5), "medium": (174, 5), "paper": (186, 5)},
     ),
     "rescaling-bounds": Entry(
-        "What rescaling gives to PAC-Bayes bounds",
+        "How much does rescaling lower PAC-Bayes bounds?",
         "bounds and measures",
         {"smoke": (11, 12), "quick": (180, 8), "medium": (35, 0), "paper": (105, 11)},
     ),

@@ -55,6 +55,7 @@ class Path:
     """Points joined in the order of the rows: a walk, not a function of x."""
 
     arrow: bool = False  # mark the last point of each path
+    equal: bool = False  # one unit is as long on both axes: angles are true
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class Polygons:
 
 def _refuse_none(count: object, what: str) -> None:
     if not isinstance(count, int) or not 1 <= count <= MOST:
-        raise TrueriskError(f"{what} is {count!r}, but must be a whole number from 1 to {MOST}; try {what}=12.")
+        raise TrueriskError(f"{what} is {count!r}, but must be an integer from 1 to {MOST}; try {what}=12.")
 
 
 Averaged = Line | Points | Bars | Slope

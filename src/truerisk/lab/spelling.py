@@ -28,8 +28,9 @@ FIELDS = {
     "p": ("corruption ", ""),
     "width": ("width ", ""),
     "noise": ("noise ", ""),
+    "level": ("noise level ", ""),
 }
-SHARES = ("p", "noise")  # fractions that people read as percentages
+SHARES = ("p", "noise", "level")  # fractions that people read as percentages
 
 
 def spell(value: Any) -> str:

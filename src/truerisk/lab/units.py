@@ -91,7 +91,7 @@ class Region:
         >>> at_least(1, POINTS).words, at_most(3, TIMES).words, between(-3, 3, POINTS).words
         ('at least 1 point', 'at most 3 times', 'between -3 and 3 points')
         """
-        low, high = (f"{end * self.unit.factor:,.6g}" for end in (self.low, self.high))
+        low, high = (f"{end * self.unit.factor:,.4g}" for end in (self.low, self.high))
         suffix = self.unit.suffix
         if math.isfinite(self.low) and math.isfinite(self.high):
             return f"between {low} and {high}{suffix}"

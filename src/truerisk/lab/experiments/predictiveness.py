@@ -157,7 +157,7 @@ def wrong_share(runs: Rows) -> float:
 
 # ---- claims --------------------------------------------------------------------------------------------------------
 
-TABLE = JIANG.at("Table 5, from memory")
+TABLE = JIANG.at("Table 5 (signs only, quoted from memory)")
 NOTE = (
     "Published for CIFAR-10 and SVHN; the thresholds, which require little more than a sign, are ours. Since "
     "2026-11-18 there is no verdict where no hyperparameter moves the gap by three times its noise."
@@ -166,22 +166,22 @@ CLAIMS = (
     Claim(
         "flatness", "A network that stands more noise, in proportion to its weights, generalizes better.",
         partial(taus, measures=["pacbayes-magnitude-flatness", "sharpness-magnitude"]), at_least(0.1, CORRELATION),
-        TABLE, published="positive, among the best of all measures (from memory; no number)", note=NOTE,
+        TABLE, published="positive, among the best of all measures (no number)", note=NOTE,
     ),
     Claim(
         "spectral", "Products of spectral or Frobenius norms are larger where the gap is smaller.",
         partial(taus, measures=["spectral-product", "frobenius-product"]), at_most(0, CORRELATION),
-        TABLE, published="negative (from memory; no number)", note=NOTE,
+        TABLE, published="negative (no number)", note=NOTE,
     ),
     Claim(
         "counting", "The number of parameters does not predict the gap.",
         partial(taus, measures=["parameters"]), at_most(0.1, CORRELATION),
-        TABLE, published="negative (from memory; no number)", note=NOTE,
+        TABLE, published="negative (no number)", note=NOTE,
     ),
     Claim(
         "gradient-noise", "The variance of gradients at the end of training predicts the gap.",
         partial(taus, measures=["gradient-noise"]), at_least(0.1, CORRELATION),
-        TABLE, published="positive (from memory; no number)", note=NOTE,
+        TABLE, published="positive (no number)", note=NOTE,
     ),
     Claim(
         "no-robust-measure", "Every measure does no better than a coin in some environment.",

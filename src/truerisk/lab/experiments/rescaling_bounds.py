@@ -1,4 +1,4 @@
-"""What rescaling gives to PAC-Bayes bounds (Rouchouse, Gonon, Gribonval, and Guedj 2025).
+"""How much does rescaling lower PAC-Bayes bounds? (Rouchouse, Gonon, Gribonval, and Guedj 2025).
 
 Multiply the weights that enter a hidden unit by a number and divide those that leave it by the same: the function is
 unchanged, the KL between posterior and prior is not. How much does the best rescaling lower a bound, and how does that
@@ -170,7 +170,7 @@ CLAIMS = (
 
 EXPERIMENT = Experiment(
     name="rescaling-bounds",
-    title="What rescaling gives to PAC-Bayes bounds",
+    title="How much does rescaling lower PAC-Bayes bounds?",
     about=(
         "Multiply the weights into a hidden unit by a number, divide those out of it by the same number: the network "
         "computes the same function, but its PAC-Bayes bound changes. Rouchouse and others asked in 2025 how much the "

@@ -208,7 +208,7 @@ def _plane(paths: Sequence[dict[str, Any]], smallest: Sequence[float]) -> Figure
         [{"w1": x, "w2": y, "line": name} for name, path in lines.items() for x, y in path],
         Axis("w1", "first weight"),
         Axis("w2", "second weight"),
-        mark=Path(),
+        mark=Path(equal=True),
         series="line",
         series_title="weights",
         claims=("sgd-from-zero", "sgd-from-elsewhere"),

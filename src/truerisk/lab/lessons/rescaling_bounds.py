@@ -198,19 +198,19 @@ def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
 def _twins(record: dict[str, Any]) -> Figure:
     names = {"raw": "as it is", "tightened": "after the best rescaling"}
     found = [
-        {"spread": twin["spread"], "seed": twin["seed"], "kind": label,
+        {"spread": twin["spread"], "twin": twin["seed"], "kind": label,
          "bound": mcallester(record["risk"], twin[kl], TRAINING["n"], DELTA, clip=False)}
         for twin in record["twins"]
         for kl, label in names.items()
     ]  # fmt: skip
     return Figure(
         "twins", "How do random factors change a bound?",
-        "Bounds of twins of one network on digits: each seed rescales its units by random factors, whose typical size "
+        "Bounds of twins of one network on digits: each twin rescales its units by random factors, whose typical size "
         "is on the horizontal axis. All twins make the same predictions. A bound about the function alone would give a "
         "flat curve.",
         found, Axis("spread", "typical random factor of a unit", TIMES, log=True),
         Axis("bound", "bound on the error rate", log=True, bound=True),
-        mark=Line(), series="kind", series_title="bound", rules=[VACUOUS],
+        mark=Line(), series="kind", series_title="bound", rules=[VACUOUS], group="twin",
     )  # fmt: skip
 
 

@@ -59,7 +59,8 @@ def averaged(figure: Figure, rows: Iterable[tuple[Row, Mapping[str, Any]]]) -> A
             seeds += [{**first[place], Y: value, GROUP: str(seed)} for seed, value in some.items()]
         means.append(mean)
     counts = {len(some) for some in values.values()}
-    return Averaged(means, seeds, _sentence(figure, counts, unit, seeds_as_lines(means, seeds)))
+    sentence = _sentence(figure, counts, unit, seeds_as_lines(means, seeds))
+    return Averaged(means, seeds, sentence.replace("seeds", f"{figure.group}s"))
 
 
 def seeds_as_lines(means: list[Row], seeds: list[Row]) -> bool:

@@ -8,10 +8,12 @@ from truerisk.lab.figure import Figure
 from truerisk.lab.marks import Line, Slope
 from truerisk.report.lab.keys import DOT, KIND, MEAN, SERIES, SLIDE, TEXT, Json, X, Y
 from truerisk.report.lab.rows import MOST_SERIES, Drawable
+from truerisk.report.lab.scales import y_domain
 from truerisk.report.labels import text_width
 
 GAP = 6  # pixels between the panel and a name: right of it, where neither marks nor rules go
 SHARE = 0.3  # of the paper, at most, for the names
+HEIGHT, MOVED = 300, 1.9  # pixels of a usual panel; names may be moved by so many times their size
 NEAR = 0.02  # of the x axis: a line that ends earlier than this would have its name among the others
 
 
@@ -23,7 +25,20 @@ def room_for_ends(figure: Figure, drawn: Drawable, width: float, font: int) -> f
     if {row[SERIES] for row in drawn.of(DOT) if SERIES in row} - {row[SERIES] for row in drawn.of(MEAN)}:
         return 0.0  # dots of a series of their own: only a legend says what they are
     room = GAP + max(text_width(name, font) for name in [*names, heading(figure, drawn)])
-    return room if room <= SHARE * width and _all_reach_the_end(figure, drawn) else 0.0
+    fits = room <= SHARE * width and _all_reach_the_end(figure, drawn) and not _crowded(figure, drawn, font)
+    return room if fits else 0.0
+
+
+def _crowded(figure: Figure, drawn: Drawable, font: int) -> bool:
+    """Whether lines end so close together that the order of their names would say nothing."""
+    read = math.log if figure.y.log else float
+    low, high = (read(end) for end in y_domain(figure, drawn))
+    ends: dict[object, list[float]] = {}  # of the lines, for each value of the slider
+    for row in _last(drawn).values():
+        ends.setdefault(row.get(SLIDE), []).append(HEIGHT * (high - read(row[Y])) / (high - low))
+    names = [(some, apart(some, 1.2 * font, HEIGHT)) for some in ends.values()]
+    moved = [abs(a - b) for some, placed in names for a, b in zip(some, placed, strict=True)]
+    return max(moved, default=0.0) > MOVED * font
 
 
 def _all_reach_the_end(figure: Figure, drawn: Drawable) -> bool:

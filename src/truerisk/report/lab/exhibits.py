@@ -7,6 +7,7 @@ from typing import Any
 
 from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Exhibit, Figure, Images, Table
+from truerisk.lab.marks import Regions
 from truerisk.lab.plain import plain_texts
 from truerisk.lab.result import Result
 from truerisk.progress import note
@@ -152,7 +153,7 @@ def _not_drawn(points: int, why: str) -> str:
 def _script(figure: Figure, drawn: Drawable, hero: bool) -> dict[str, Any]:
     return {
         "legend": _legend(figure, drawn),
-        "legend_title": figure.series_title,
+        "legend_title": figure.series_title or (figure.mark.title if isinstance(figure.mark, Regions) else ""),
         "clickable": figure.series is not None and len(drawn.values(SERIES)) > 1,
         "slides": drawn.slides,
         "columns": [asdict(column) for column in drawn.columns],
@@ -181,6 +182,10 @@ def _legend(figure: Figure, drawn: Drawable) -> list[dict[str, Any]]:
     looks = zip(names, colors(len(names), drawn.ordered), dashes(len(names)), shapes(len(names)), strict=True)
     kind = glyph(figure)
     entries = [{"name": n, "color": c, "dash": d, "shape": s, "glyph": kind} for n, c, d, s in looks]
+    lines = {row.get(SERIES) for row in drawn.of(MEAN)}
+    for entry in entries:
+        if figure.series and entry["name"] not in lines:  # only dots are of this series
+            entry |= {"glyph": "point", "shape": "circle"}
     if figure.dots_title and drawn.of(DOT):
         entries.append({"name": figure.dots_title, "color": INK, "dash": [], "shape": "circle", "glyph": "dot"})
     return entries

@@ -19,7 +19,7 @@ from truerisk.report.lab.ornaments import decorated
 from truerisk.report.lab.panel import CHOICE, CHOSEN, HIDDEN, PAPER, Panel
 from truerisk.report.lab.rows import Drawable, panelled, words
 from truerisk.report.lab.rules import Placed, place_rules
-from truerisk.report.lab.scales import LETTER, in_lines, wrapped, x_encoding, y_domain, y_encoding
+from truerisk.report.lab.scales import LETTER, in_lines, span, wrapped, x_encoding, y_domain, y_encoding
 
 WIDTHS = (280, 350, 480, 640, 820, 1040)  # pixels; the page takes the widest that fits
 DATA = "rows"  # the name under which the rows are handed over
@@ -60,6 +60,8 @@ def lab_spec(figure: Figure, drawn: Drawable, width: int, medium: Medium = "page
         "background": WHITE if file else "transparent",
         "config": _config(panel),
     }
+    if panel.x.get("axis", {}).get("labelAngle"):  # slanted labels reach to the left of the axis
+        spec["padding"] = 40 if file else {**spec["padding"], "left": 26}
     if file:
         spec["title"] = _title(figure, panel, width)
     if isinstance(figure.mark, Surface):
@@ -124,6 +126,8 @@ def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, medium: Me
     panel = Panel(figure, drawn, {}, {}, round(across), round(height), None, font, ink, paper)
     rules: list[Placed] = []
     ends = (0.0, 1.0) if Y in drawn.orders else y_domain(figure, drawn)
+    if isinstance(figure.mark, Path) and figure.mark.equal:
+        ends = (sum(ends) - span(figure, drawn)) / 2, (sum(ends) + span(figure, drawn)) / 2
     if figure.rules and Y not in drawn.orders:
         rules, ends = place_rules(figure, drawn, (panel.width, panel.height), font, ends, room > 0)
     return replace(
@@ -159,8 +163,8 @@ def _size(
 
 def _is_plane(figure: Figure) -> bool:
     """Whether x and y are two directions of one plane, so that a square panel suits it."""
-    if isinstance(figure.mark, Map):
-        return False
+    if isinstance(figure.mark, Path):
+        return figure.mark.equal
     return isinstance(figure.mark, Regions | Contour | Surface | Polygons)
 
 
@@ -229,7 +233,8 @@ def _config(panel: Panel) -> Json:
     ink = {"gridColor": panel.ink, "labelColor": panel.ink, "titleColor": panel.ink}
     size = {"labelFontSize": panel.font, "titleFontSize": panel.font}
     axis = {**AXES, "ticks": False, "labelPadding": 6, **ink, **size}
-    return {"aria": False, "font": FONT, "axis": axis, "view": {"stroke": None}, "legend": {"symbolLimit": 0}}
+    view = {"stroke": panel.ink, "strokeOpacity": 0.4} if isinstance(panel.figure.mark, Polygons) else {"stroke": None}
+    return {"aria": False, "font": FONT, "axis": axis, "view": view, "legend": {"symbolLimit": 0}}
 
 
 def glyph(figure: Figure) -> str:

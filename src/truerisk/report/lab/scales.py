@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from truerisk.lab.figure import Axis, Figure
-from truerisk.lab.marks import Bars, Contour, Histogram, Map, Polygons, Regions, Slope, Surface
+from truerisk.lab.marks import Bars, Contour, Histogram, Map, Path, Polygons, Regions, Slope, Surface
 from truerisk.lab.plain import tame
 from truerisk.lab.units import PERCENT, POINTS
 from truerisk.report.lab.keys import BOTTOM, HIGH, LEFT, LOW, RIGHT, TOP, Json, X, Y
@@ -57,7 +57,11 @@ def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int, named: 
         }
     numbers = drawn.numbers(X, LEFT, RIGHT) + ([0.0] if figure.x.zero and not figure.x.log else [])
     full = isinstance(figure.mark, FULL)
-    scale = {"domain": [min(numbers), max(numbers)], "nice": False, **({} if full else {"padding": EDGE})}
+    ends = [min(numbers), max(numbers)]
+    if isinstance(figure.mark, Path) and figure.mark.equal:
+        full = True
+        ends = [(sum(ends) - span(figure, drawn)) / 2, (sum(ends) + span(figure, drawn)) / 2]
+    scale = {"domain": ends, "nice": False, **({} if full else {"padding": EDGE})}
     scale |= {"type": "log"} if figure.x.log else {"zero": False}
     return {
         "field": X,
@@ -79,6 +83,13 @@ def y_encoding(figure: Figure, drawn: Drawable, height: float, ends: tuple[float
         scale = {"type": "log", "domain": list(ends), "nice": False}
     return {"field": Y, "type": "quantitative", "scale": scale,
             "axis": {"title": title, **ticks(figure.y, ends, 2 * height), **_no_grid(figure)}}  # fmt: skip
+
+
+def span(figure: Figure, drawn: Drawable) -> float:
+    """How much of either axis is shown where a unit is as long on both: all that is drawn, and some room."""
+    low, high = y_domain(figure, drawn)
+    numbers = drawn.numbers(X)
+    return max(high - low, (1 + 2 * ROOM) * (max(numbers) - min(numbers)))
 
 
 def _no_grid(figure: Figure) -> Json:

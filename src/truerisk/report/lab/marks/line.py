@@ -60,4 +60,5 @@ def tips(panel: Panel) -> Json:
     hidden = isinstance(mark, Line) and (not mark.points or max(lengths.values()) > MANY_POINTS)
     strength = {"opacity": HIDDEN} if hidden else panel.strength(1)
     point = {"type": "point", "filled": True, "size": 80, "tooltip": {"content": "data"}}
+    point |= {"stroke": panel.paper, "strokeWidth": 0.75}  # points that overlap stay apart
     return panel.layer(point, {**panel.place, **panel.look("color", "shape"), **strength})

@@ -6,9 +6,13 @@ from truerisk.report.lab.keys import HIGH, LOW, Json
 from truerisk.report.lab.marks.line import inside
 from truerisk.report.lab.panel import Panel
 
+NARROW = 300  # pixels: points are smaller in such a panel
+
 
 def layers(panel: Panel) -> list[Json]:
-    mark = {"type": "point", "filled": True, "size": 120, "tooltip": {"content": "data"}}
+    size = 120 if panel.width > NARROW else 60
+    mark = {"type": "point", "filled": True, "size": size, "tooltip": {"content": "data"}}
+    mark |= {"stroke": panel.paper, "strokeWidth": 0.75}  # points that overlap stay apart
     look = {**panel.look("color", "shape"), **panel.strength(1)}
     points = panel.layer(mark, {**panel.place, **panel.beside(), **look})
     return [*strokes(panel), *panel.seeds_as_dots(), points, *panel.dots()]

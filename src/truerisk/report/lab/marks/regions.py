@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from truerisk.lab.figure import Figure
 from truerisk.report.lab.keys import DOT, FACET, LEFT, RIGHT, SLIDE, VALUE, Json, X, Y
+from truerisk.report.lab.marks.contour import planes
 from truerisk.report.lab.marks.maps import cells
 from truerisk.report.lab.marks.maps import prepare as with_edges
 from truerisk.report.lab.palette import ON_LIGHT, shapes
@@ -15,7 +16,7 @@ TINT = {"value": 0.35}  # of regions: examples on top must stand out
 def prepare(figure: Figure, rows: list[Json]) -> list[Json]:
     """Neighbors of one class in a row become one cell: a fine grid is mostly that, and a page carries all of it."""
     found: list[Json] = []
-    for row in sorted(with_edges(figure, rows), key=_place):
+    for row in (one for plane in planes(with_edges(figure, rows)).values() for one in sorted(plane, key=_place)):
         last = found[-1] if found else None
         if last and all(last.get(key) == row.get(key) for key in (FACET, SLIDE, Y, VALUE)) and last[RIGHT] == row[LEFT]:
             last[RIGHT] = row[RIGHT]
@@ -24,8 +25,8 @@ def prepare(figure: Figure, rows: list[Json]) -> list[Json]:
     return found
 
 
-def _place(row: Json) -> tuple[str, str, float, float]:
-    return str(row.get(FACET)), str(row.get(SLIDE)), row[Y], row[X]
+def _place(row: Json) -> tuple[float, float]:
+    return row[Y], row[X]
 
 
 def layers(panel: Panel) -> list[Json]:
