@@ -281,6 +281,7 @@ def test_ctrl_c_leaves_nothing(run, chain, monkeypatch):
     ("told", "arguments"),
     [
         ("no measure nonsense", ["--only", "nonsense"]),
+        ("--only is empty", ["--only", ","]),
         ("delta is 0", ["--delta", "0"]),
         ("--rows is 0", ["--rows", "0"]),
         ("--times is 0", ["--audit", "--times", "0"]),
@@ -501,3 +502,25 @@ def test_without_options_a_network_that_can_memorize(run):
     assert json.loads(out)["about"]["Network"] == "mlp:512"
     again = run("measure", "truerisk-measures/network.safetensors", "--only", "parameters", "--quiet", "--json")[1]
     assert values(again) == values(out)
+
+
+def test_a_folder_holds_the_files_of_one_run(run, mine, chain):
+    """Old tables go, and the old random-label network; weights that may be the user's own stay."""
+    out = Path("truerisk-measures")
+    out.mkdir()
+    (out / "measures.json").write_text(json.dumps({"random_labels": {"note": "."}}))
+    for name in ("measures.csv", "random-labels.safetensors", "network.safetensors", "own.txt"):
+        (out / name).write_text("old")
+    save_file(load_file(chain[chain.index("--weights") + 1]), "b.safetensors")
+    names = [chain[chain.index("--weights") + 1], "b.safetensors"]
+    rest = [each for k, each in enumerate(chain) if "--weights" not in (each, chain[k - 1])]
+    code, _, err = run("measure", *names, *rest, *FEW)
+    assert code == 0, err
+    left = {path.name for path in out.iterdir()}
+    assert left == {"comparison.csv", "comparison.json", "report.html", "network.safetensors", "own.txt"}
+
+
+def test_names_do_not_steer_the_terminal():
+    from truerisk.cli.measured_network import chosen
+
+    assert [choice.name for choice in chosen(["a\x1b[31m.pt", "b.pt"], None, None)] == ["a?[31m.pt", "b.pt"]

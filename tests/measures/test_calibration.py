@@ -136,3 +136,17 @@ def test_frozen_weights_are_trained_all_the_same(blobs):
     found = truerisk.measure(module, blobs, only=["cross-entropy"], calibrate=True)
     assert found.reference.found.observed.train.errors == 0
     assert not any(p.requires_grad for p in module.parameters())
+
+
+def test_a_frozen_network_cannot_be_trained_here(blobs):
+    with pytest.raises(truerisk.TrueriskError, match="0 trainable parameters"):
+        truerisk.measure(lambda: wide().requires_grad_(False), blobs, only=ONLY)
+
+
+def test_outputs_that_are_not_numbers_are_not_called_random(blobs):
+    class Nowhere(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * float("nan")
+
+    with pytest.raises(truerisk.TrueriskError, match=r"its outputs are not finite\.$"):
+        truerisk.measure(Nowhere(20, 2), blobs, only=ONLY)

@@ -77,7 +77,7 @@ def test_a_comparison_counts_them():
     other = truerisk.compare_measures(measures(2.0), measures(1.0), ("n" * 50, "mlp:2"))
     assert compared(other) == f"{rising} of {len(LEADING)} leading measures rate B simpler than A."
     alike = truerisk.compare_measures(measures(1.0), measures(1.0), ("a", "b"))
-    assert compared(alike) == f"{len(LEADING)} leading measures are split: 0 rate a simpler, 0 rate b simpler."
+    assert compared(alike) == f"0 of {len(LEADING)} leading measures rate a or b simpler."
 
 
 def test_tables_of_a_comparison():
@@ -139,3 +139,14 @@ def test_the_zoo_says_what_it_is_and_what_it_cannot_tell():
     assert "picked out of 86" in limits
     assert "chosen when their taus were known" in limits
     assert "5 of 80 networks never reached" in limits
+
+
+def test_equal_networks_are_not_split():
+    same = compared(truerisk.compare_measures(measures(1.0), measures(1.0)))
+    assert same == f"0 of {len(LEADING)} leading measures rate A or B simpler."
+
+
+def test_the_order_of_two_networks_does_not_choose_the_measures():
+    one, two = measures(1.0), measures(2.0)
+    del one.values[LEADING[0]]
+    assert {vote.name for vote in votes(one, two)} == {vote.name for vote in votes(two, one)}

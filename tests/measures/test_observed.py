@@ -11,6 +11,7 @@ from torch import nn
 import truerisk
 from truerisk import TrueriskError
 from truerisk.data import Data
+from truerisk.measures.finding import errors_sentence
 from truerisk.measures.observed import Errors, Observed, held_out, observe
 
 
@@ -102,3 +103,36 @@ def test_measure_tells_both_errors(points):
     assert found.record()["observed"]["held_out"]["errors"] == found.observed.test.errors
     plain = truerisk.measure(First(), points, only=["parameters"])
     assert plain.observed == Observed(Errors(found.observed.train.errors + found.observed.test.errors, 200))
+
+
+def named(names: tuple[str, ...], y: list[int], columns: tuple[str, ...] = ()) -> Data:
+    X = np.arange(3 * len(y), dtype=np.float32).reshape(len(y), 3)
+    return Data("named", X, np.array(y), len(names), class_names=names, feature_names=columns)
+
+
+def test_held_out_classes_and_columns_go_by_their_names():
+    """Each file numbers its own names: a class that the test file lacks must not shift the others."""
+    data = named(("ant", "bee", "cat"), [0, 1, 2] * 10, ("a", "b", "c"))
+    test = named(("ant", "cat"), [0, 1] * 10, ("c", "b", "a"))
+    _, out = held_out(data, test, False, seed=0)
+    assert out.y[:4].tolist() == [0, 2, 0, 2]
+    assert out.X[0].tolist() == [2, 1, 0]
+    with pytest.raises(TrueriskError, match="'dog' is not a class"):
+        held_out(data, named(("ant", "dog"), [0, 1] * 10), False, seed=0)
+    with pytest.raises(TrueriskError, match="the column 'c' is in one"):
+        held_out(data, named(("ant", "cat"), [0, 1] * 10, ("a", "b", "d")), False, seed=0)
+
+
+def test_held_out_integers_are_told_from_real_numbers(points):
+    other = Data("other", np.arange(60).reshape(20, 3), np.arange(20) % 2, 2)
+    with pytest.raises(TrueriskError, match="are integers, but the data are real numbers; give"):
+        held_out(points, other, False, seed=0)
+
+
+def test_training_examples_among_the_held_out_ones_are_told(points):
+    train, test = points.take(range(150)), points.take(range(140, 200))
+    found = observe(First(), train, test)
+    assert found.repeated == 10
+    assert found.record()["held_out"]["repeated"] == 10
+    assert "10 of 60 held-out inputs also occur among the training examples" in errors_sentence(found)
+    assert "also occur" not in errors_sentence(observe(First(), train, points.take(range(150, 200))))

@@ -43,7 +43,7 @@ def untrainable(monkeypatch) -> None:
 def test_a_name_or_a_factory_is_trained_and_says_so(blobs, model):
     found = truerisk.measure(model, blobs, only=FEW, seed=2)
     assert found.trained is not None
-    assert found.trained.how.startswith("It was trained here first, on 512 examples (128 others were held out)")
+    assert found.trained.how.startswith("It was trained here first, on 512 examples (128 were held out)")
     assert found.record()["weights"] == found.trained.how
     assert set(found.values) == set(FEW)  # its own record and its own initial weights are there
     assert found["distance-l2"] > 0

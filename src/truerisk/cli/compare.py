@@ -31,7 +31,7 @@ def compare(choices: list[Choice], data: str | None, options: Options, json: boo
     one, two = (measure_network(network, **settings, **options.asked) for network in networks)
     found = compare_measures(one, two, (choices[0].name, choices[1].name))
     facts = _facts(networks, found, options)
-    report = _write(networks, found, facts, options)
+    report = _write(networks, found, facts, options, [choice.weights for choice in choices])
     if json:
         print(json_module.dumps({"about": facts} | found.record(), allow_nan=False))
     else:
@@ -50,11 +50,14 @@ def _facts(networks: list[Network], found: Comparison, options: Options) -> dict
     }
 
 
-def _write(networks: list[Network], found: Comparison, facts: dict[str, str], options: Options) -> Path | None:
+def _write(
+    networks: list[Network], found: Comparison, facts: dict[str, str], options: Options, given: list[Path | None]
+) -> Path | None:
     """comparison.csv, comparison.json, report.html and, of networks that were trained here, their weights."""
-    from truerisk.cli.measure import save_weights
+    from truerisk.cli.measure import remove_old, save_weights
 
     out = options.out
+    remove_old(out, *given, options.init)
     for side, network in zip("ab", networks, strict=True):
         if network.trained_here:
             save_weights(out / f"{side}.safetensors", network.module)

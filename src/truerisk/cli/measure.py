@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from truerisk.measures.audit import Audit
     from truerisk.measures.trained import Network
 
+TABLES = ("measures.csv", "measures.json", "comparison.csv", "comparison.json", "report.html")
+RANDOM = "random-labels.safetensors"
+
 
 @dataclass(frozen=True)
 class Options:
@@ -99,7 +102,7 @@ def _measure(choice: Choice, data: str | None, options: Options, json: bool, qui
     found = audited.before if audited else measure_network(network, subject=subject, **settings, **options.asked)
     found = calibrated(found, network, **settings, **options.asked) if options.calibrate else found
     facts = _facts(network, found, options)
-    report = _write(network, subject, found, audited, facts, options)
+    report = _write(network, subject, found, audited, facts, options, choice.weights)
     if json:
         print(json_module.dumps(_record(found, audited, facts), allow_nan=False))
     elif audited:
@@ -128,6 +131,8 @@ def _check(options: Options, networks: int) -> None:
     if networks == 2 and (options.calibrate or options.times is not None):
         option = "--calibrate" if options.calibrate else "--audit"
         raise TrueriskError(f"{option} is about one network, but two are given; measure each of them alone.")
+    if options.only == []:
+        raise TrueriskError("--only is empty, but must name measures or bounds; try --only path-norm.")
     if options.family is not None:
         _check_family(options.family)
 
@@ -199,15 +204,17 @@ def _write(
     audited: Audit | None,
     facts: dict[str, str],
     options: Options,
+    weights: Path | None,
 ) -> Path | None:
     """measures.csv, measures.json, report.html and, of networks that were trained here, their weights."""
     out = options.out
+    remove_old(out, weights, options.init)
     if network.trained_here:
         assert network.init is not None
         save_weights(out / "network.safetensors", network.module)
         save_weights(out / "init.safetensors", network.init)
     if found.reference is not None:
-        save_weights(out / "random-labels.safetensors", found.reference.network.module)
+        save_weights(out / RANDOM, found.reference.network.module)
     write_atomically(out / "measures.csv", found.csv().encode())
     record = json_module.dumps(_record(found, audited, facts), indent=1, allow_nan=False)
     write_atomically(out / "measures.json", record.encode())
@@ -218,6 +225,20 @@ def _write(
     except TrueriskError as error:
         print(f"note: {error}", file=sys.stderr)
         return None
+
+
+def remove_old(out: Path, *inputs: Path | str | None) -> None:
+    """Remove the tables of an earlier run, and the random-label network that they are about unless it is an input.
+
+    Other weights stay: they may be the user's own.
+    """
+    record = out / "measures.json"
+    if '"random_labels": {' in (record.read_text(errors="replace") if record.is_file() else "") and not any(
+        given is not None and Path(given).resolve() == (out / RANDOM).resolve() for given in inputs
+    ):
+        (out / RANDOM).unlink(missing_ok=True)
+    for name in TABLES:
+        (out / name).unlink(missing_ok=True)
 
 
 def save_weights(path: Path, module: nn.Module) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truerisk.errors import TrueriskError
+from truerisk.progress import printable
 
 if TYPE_CHECKING:
     from torch import nn
@@ -48,10 +49,10 @@ def chosen(given: list[str], model: str | None, weights: Path | None) -> list[Ch
     if len(set(files)) > 1:
         raise TrueriskError(f"{given[0]} and {given[1]} are a model and weights; give two models or two weight files.")
     if files[0]:
-        return [Choice(model, Path(each), each) for each in given]
+        return [Choice(model, Path(each), printable(each)) for each in given]
     if model is not None:
         raise TrueriskError(f"--model is {model}, but {given[0]} is a model, too; leave out --model.")
-    return [Choice(each, None, each) for each in given]
+    return [Choice(each, None, printable(each)) for each in given]
 
 
 def load_network(choice: Choice, data: Data, options: Any, quiet: bool) -> Network:
@@ -69,7 +70,7 @@ def load_network(choice: Choice, data: Data, options: Any, quiet: bool) -> Netwo
         module = arch.template()
         load_weights(module, choice.weights)
         init = None if options.init is None else _initial(arch, options.init)
-        how = f"Its weights are those of {choice.weights}."
+        how = f"Its weights are those of {printable(str(choice.weights))}."
         return as_it_came(arch.name, module, data, init, record, options.outputs, how, test)
     if options.init is not None:
         raise TrueriskError("--init says where the training of --weights began: give --weights FILE too.")

@@ -48,7 +48,8 @@ def votes(one: Measures, two: Measures, names: Iterable[str] | None = None, know
     """The votes of the measures that predict best in the zoo, where both networks have them."""
     known = known or zoo()
     found = []
-    for name in known.leading(one.values if names is None else names):
+    shared = [name for name in (one.values if names is None else names) if two.number(name) is not None]
+    for name in known.leading(shared):  # of what both have, so that the order of the two does not matter
         orders = log10_ratio(one.number(name), two.number(name))
         if orders is not None:
             found.append(Vote(name, orders, known.measures[name].sign))

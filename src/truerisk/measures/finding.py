@@ -24,8 +24,16 @@ def headline(found: Measures, audit: Audit | None = None) -> str:
         return f"{len(audit.fooled)} of {len(audit.moves)} numbers changed while the network stayed the same function."
     if found.reference is not None and (given := votes(found, found.reference.found)):
         simpler = sum(vote.simpler == 1 for vote in given)
-        return f"{simpler} of {len(given)} leading measures rate this network simpler than a random-label copy."
+        return f"{_rate(simpler, len(given))} this network simpler than a random-label copy."
     return _risk(found)
+
+
+def _rate(count: int, total: int) -> str:
+    """
+    >>> _rate(5, 6), _rate(1, 6), _rate(1, 1)
+    ('5 of 6 leading measures rate', '1 of 6 leading measures rates', '1 of 1 leading measure rates')
+    """
+    return f"{count} of {several(total, 'leading measure')} {'rates' if count == 1 else 'rate'}"
 
 
 def _risk(found: Measures) -> str:
@@ -63,7 +71,17 @@ def errors_sentence(observed: Observed) -> str:
         return f"It misclassifies {train}; no held-out examples were given (--test)."
     return (
         f"It misclassifies {train} and {seen_percent(observed.test.rate)} of {observed.test.n:,} held-out examples "
-        f"(95% interval for the true risk: {interval(observed.test)})."
+        f"(95% interval for the true risk: {interval(observed.test)}).{repeated_sentence(observed)}"
+    )
+
+
+def repeated_sentence(observed: Observed) -> str:
+    """A warning, after a space, where held-out inputs are training inputs."""
+    if not observed.repeated or observed.test is None:
+        return ""
+    return (
+        f" {observed.repeated:,} of {observed.test.n:,} held-out inputs also occur among the training examples; if "
+        "training saw them, the held-out error is too low and its interval does not hold."
     )
 
 
@@ -132,10 +150,13 @@ def compared(found: Comparison) -> str:
     total = a + b + neither
     if not total:
         return f"{len(found.rows())} numbers of two networks, {one} and {two}."
+    if not a + b:
+        return f"{_rate(0, total)} {one} or {two} simpler."
     if a == b:
-        return f"{total} leading measures are split: {a} rate {one} simpler, {b} rate {two} simpler."
+        verb = "rates" if a == 1 else "rate"
+        return f"{total} leading measures are split: {a} {verb} {one} simpler, {b} {verb} {two} simpler."
     most, first, second = (a, one, two) if a > b else (b, two, one)
-    return f"{most} of {total} leading measures rate {first} simpler than {second}."
+    return f"{_rate(most, total)} {first} simpler than {second}."
 
 
 def short_names(found: Comparison) -> tuple[str, str]:

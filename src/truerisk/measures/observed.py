@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import nn
 from truerisk.bounds import clopper_pearson, clopper_pearson_lower
 from truerisk.data import Data, load, shuffle
 from truerisk.data.dataset import MINIMUM
+from truerisk.data.matching import LONGEST, match_classes
 from truerisk.errors import TrueriskError
 from truerisk.nets import count_errors
 from truerisk.seeds import derive
@@ -48,10 +49,14 @@ class Errors:
 
 @dataclass(frozen=True)
 class Observed:
-    """Errors on the measured examples (``train``) and, where there are some, on held-out examples (``test``)."""
+    """Errors on the measured examples (``train``) and, where there are some, on held-out examples (``test``).
+
+    ``repeated``: held-out inputs that are among the training inputs, too.
+    """
 
     train: Errors
     test: Errors | None = None
+    repeated: int = 0
 
     @property
     def gap(self) -> float | None:
@@ -68,6 +73,8 @@ class Observed:
         found: dict[str, Any] = {"training": self.train.record()}
         if self.test is not None:
             found |= {"held_out": {**self.test.record(), "interval": list(self.test.interval)}, "gap": self.gap}
+        if self.repeated:
+            found["held_out"]["repeated"] = self.repeated
         return found
 
 
@@ -75,7 +82,7 @@ def observe(module: nn.Module, train: Data, test: Data | None) -> Observed:
     """Count the errors of ``module``; a tie counts as an error."""
     counted = [None if data is None else Errors(_wrong(module, data), len(data)) for data in (train, test)]
     assert counted[0] is not None
-    return Observed(counted[0], counted[1])
+    return Observed(counted[0], counted[1], 0 if test is None else repeated(train, test))
 
 
 def _wrong(module: nn.Module, data: Data) -> int:
@@ -118,8 +125,14 @@ def held_out(data: Data, test: object, trains: bool, seed: int, data_dir: Any = 
 
 
 def _other(data: Data, test: Data) -> Data:
-    """Held-out examples from elsewhere, which must be of the same kind."""
-    if test.input_shape != data.input_shape or test.integers != data.integers:
+    """Held-out examples from elsewhere, which must be of the same kind; columns and classes go by their names."""
+    if test.input_shape == data.input_shape and test.integers != data.integers:
+        kinds = ["integers" if each.integers else "real numbers" for each in (test, data)]
+        raise TrueriskError(
+            f"the held-out inputs are {kinds[0]}, but the data are {kinds[1]}; give test examples of the same kind "
+            "(--test)."
+        )
+    if test.input_shape != data.input_shape:
         raise TrueriskError(
             f"the held-out inputs have the shape {test.input_shape}, but the data {data.input_shape}; give test "
             "examples of the same kind (--test)."
@@ -129,4 +142,42 @@ def _other(data: Data, test: Data) -> Data:
             f"the held-out examples have {test.classes} classes, but the data {data.classes}; give test examples of "
             "the same classes (--test)."
         )
-    return test
+    return _same_classes(_same_columns(test, data), data)
+
+
+def _same_columns(test: Data, data: Data) -> Data:
+    """Columns in the order of the data."""
+    theirs, ours = test.feature_names, data.feature_names
+    if not theirs or not ours or theirs == ours:
+        return test
+    if set(theirs) != set(ours):
+        other = sorted(set(theirs) ^ set(ours))[0]
+        raise TrueriskError(
+            f"the column {other[:LONGEST]!r} is in one of data and held-out examples only; give both the same columns "
+            "(--test)."
+        )
+    places = [theirs.index(name) for name in ours]
+    return replace(test, X=np.ascontiguousarray(test.X[:, places]), feature_names=ours, source=None)
+
+
+def _same_classes(test: Data, data: Data) -> Data:
+    """Class numbers of the data: each file numbers its class names alone, so a class that it lacks shifts the rest."""
+    theirs, ours = test.class_names, data.class_names
+    if theirs == ours:
+        return test
+    if not theirs or not ours:
+        return match_classes(test, data, "the held-out examples")
+    strange = next((name for name in theirs if name not in ours), None)
+    if strange is not None:
+        raise TrueriskError(
+            f"the held-out class {strange[:LONGEST]!r} is not a class of the data; give test examples of the same "
+            "classes (--test)."
+        )
+    numbers = np.array([ours.index(name) for name in theirs], dtype=np.int64)
+    return replace(test, y=numbers[test.y], classes=data.classes, class_names=ours, source=None)
+
+
+def repeated(train: Data, test: Data) -> int:
+    """How many held-out inputs occur among the training inputs, too."""
+    seen = {row.tobytes() for row in train.X}
+    return sum(row.tobytes() in seen for row in test.X)

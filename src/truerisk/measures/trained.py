@@ -156,6 +156,11 @@ def train_module(
             f"the network is in {precision(module)}, but training is in float32; build it in float32, or train it "
             "yourself and give the trained module (--weights FILE)."
         )
+    if not any(p.requires_grad for p in module.parameters()):
+        raise TrueriskError(
+            "the network has 0 trainable parameters, but training needs at least 1; set requires_grad, or give its "
+            "trained weights (--weights FILE)."
+        )
     init = copy.deepcopy(module)
     noise: dict[str, float] = {}
 
@@ -168,7 +173,7 @@ def train_module(
 
     with limited(threads_for(module, data.X)):
         history = fit(module, data, plan, label=label, after_epoch=after)
-    aside = "" if test is None else f" ({len(test):,} others were held out)"
+    aside = "" if test is None else f" ({len(test):,} were held out)"
     how = (
         f"It was trained here first, on {len(data):,} examples{aside}, for {several(history.epochs, 'epoch')}, from "
         f"the initial weights of seed {plan.seed}; its training loss was {history.losses[-1]:.2g} at the end."

@@ -10,7 +10,15 @@ from typing import Any
 from truerisk.atomic import write_atomically
 from truerisk.measures import BOUNDS, MEASURES
 from truerisk.measures.compare import Comparison
-from truerisk.measures.finding import compared, criterion, short_names, tau_sentence, zoo_limits, zoo_sentence
+from truerisk.measures.finding import (
+    compared,
+    criterion,
+    repeated_sentence,
+    short_names,
+    tau_sentence,
+    zoo_limits,
+    zoo_sentence,
+)
 from truerisk.measures.found import Measures
 from truerisk.measures.ratios import factor
 from truerisk.measures.words import quantity
@@ -92,7 +100,7 @@ def _errors(found: Comparison) -> str:
     lows, highs = zip(one.test.interval, two.test.interval, strict=True)
     apart = "" if max(lows) > min(highs) else "; their 95% intervals overlap"
     held = f"{seen_percent(one.test.rate)} (A) and {seen_percent(two.test.rate)} (B) of {one.test.n:,} examples"
-    return f"Held-out errors: {held}{apart}. {said}"
+    return f"Held-out errors: {held}{apart}. {said}{repeated_sentence(one)}"
 
 
 def _hero(found: Comparison) -> dict[str, str]:

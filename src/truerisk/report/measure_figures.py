@@ -19,6 +19,7 @@ NAMES, DIGITS = 230, 84  # pixels for the names left of the bars, and for the nu
 ROW, BAR = 23.0, 13  # pixels of a bound: all of it, its bar
 HIGHEST = 330  # pixels of all bars together, so that a screen of 720 holds the chart
 LAYER_NAMES, LAYER_ROW, GAP = 120, 20, 26
+NOTE = 31  # letters of a note below a name
 LETTER = 7.8  # pixels of a letter of the numbers in a chart of ratios
 BINS = 30
 SMALLEST = 1e-4  # error rate that an axis shows
@@ -199,6 +200,18 @@ def _layer_bars(title: str, layers: Mapping[str, float], x: float, y: float, wid
     return parts
 
 
+def brief(note: str) -> str:
+    """A note that fits below its name: without what follows a comma if it is too long.
+
+    >>> brief("Sum of stable ranks"), brief("Geometric mean of squared spectral norms, times depth")
+    ('Sum of stable ranks', 'Mean of squared spectral norms')
+    """
+    if len(note) <= NOTE:
+        return note
+    first = note.partition(",")[0].replace("Geometric mean", "Mean")
+    return first if len(first) <= NOTE else shortened(first, NOTE)
+
+
 @dataclass(frozen=True)
 class Dot:
     """A row of the chart of ratios: log10 of the ratio, the ratio in words, and how it is colored."""
@@ -240,6 +253,6 @@ def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
             parts.append(text(0, y - 14, shortened(each.name, 34), "name"))
         else:
             parts.append(text(left - 14, y - 1 if each.note else y + 5, shortened(each.name, 28), "name", anchor="end"))
-            parts.append(text(left - 14, y + 14, shortened(each.note, 31), "soft", anchor="end", size=12))
+            parts.append(text(left - 14, y + 14, brief(each.note), "soft", anchor="end", size=12))
         parts.append(text(max(at(each.orders), at(0)) + 12, y + 5, each.words, "number"))
     return svg(parts, width, bottom + 46)

@@ -15,7 +15,15 @@ from truerisk.atomic import write_atomically
 from truerisk.measures import MEASURES, Measures, Subject
 from truerisk.measures.audit import Audit
 from truerisk.measures.compare import votes
-from truerisk.measures.finding import criterion, errors_sentence, headline, tau_sentence, zoo_limits, zoo_sentence
+from truerisk.measures.finding import (
+    criterion,
+    errors_sentence,
+    headline,
+    repeated_sentence,
+    tau_sentence,
+    zoo_limits,
+    zoo_sentence,
+)
 from truerisk.measures.margin_shapes import margin_panels
 from truerisk.measures.table import subject_of
 from truerisk.measures.words import by_family, by_reason
@@ -182,7 +190,7 @@ def _subtitle(found: Measures) -> str:
     if reference.fitted:
         rates = f"{seen_percent(own.train.rate)} and {seen_percent(other.train.rate)}"
         fits = f"Training errors are {rates}: the copy has memorized its labels."
-    return f"This network errs on {held_out}. {fits}"
+    return f"This network errs on {held_out}. {fits}{repeated_sentence(own)}"
 
 
 def _note(found: Measures, audit: Audit | None) -> str:
