@@ -266,3 +266,10 @@ def test_few_measures_are_drawn_layer_by_layer(page):
     drawn = {name for name in NAMES if f">{name}</text>" in section}
     assert 1 <= len(drawn) <= LAYERED
     assert len({MEASURES[name].family for name in drawn}) == len(drawn)
+
+
+def test_long_notes_are_wrapped_and_not_cut():
+    note = "Geometric mean of squared spectral norms, times depth"
+    drawn = ratios_figure([Dot("spectral-mean", 1.0, "x10", "good", note)], "axis", "1", 800)
+    assert "Geometric mean of squared</text>" in drawn
+    assert "spectral norms, times depth</text>" in drawn

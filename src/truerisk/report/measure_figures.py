@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 import numpy as np
 
@@ -19,7 +20,7 @@ NAMES, DIGITS = 230, 84  # pixels for the names left of the bars, and for the nu
 ROW, BAR = 23.0, 13  # pixels of a bound: all of it, its bar
 HIGHEST = 330  # pixels of all bars together, so that a screen of 720 holds the chart
 LAYER_NAMES, LAYER_ROW, GAP = 120, 20, 26
-NOTE = 31  # letters of a note below a name
+NOTE = 31  # letters in a line of a note below a name
 LETTER = 7.8  # pixels of a letter of the numbers in a chart of ratios
 BINS = 30
 SMALLEST = 1e-4  # error rate that an axis shows
@@ -200,18 +201,6 @@ def _layer_bars(title: str, layers: Mapping[str, float], x: float, y: float, wid
     return parts
 
 
-def brief(note: str) -> str:
-    """A note that fits below its name: without what follows a comma if it is too long.
-
-    >>> brief("Sum of stable ranks"), brief("Geometric mean of squared spectral norms, times depth")
-    ('Sum of stable ranks', 'Mean of squared spectral norms')
-    """
-    if len(note) <= NOTE:
-        return note
-    first = note.partition(",")[0].replace("Geometric mean", "Mean")
-    return first if len(first) <= NOTE else shortened(first, NOTE)
-
-
 @dataclass(frozen=True)
 class Dot:
     """A row of the chart of ratios: log10 of the ratio, the ratio in words, and how it is colored."""
@@ -226,7 +215,8 @@ class Dot:
 def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
     """A dot at 1 and a dot at the ratio for each measure, joined by a line, on a logarithmic axis."""
     phone = width < PHONE
-    left, top, row = (14.0, 30.0, 44) if phone else (float(NAMES), 30.0, 38)
+    lines = max(len(wrap(each.note, NOTE)) for each in rows)
+    left, top, row = (14.0, 30.0, 44) if phone else (float(NAMES), 30.0, 38 + 14 * max(0, lines - 1))
     right, bottom = width - 20 - LETTER * max(len(each.words) for each in rows), top + row * len(rows)
     orders = [each.orders for each in rows]
     low, high = min(-0.35, *orders) - 0.1, max(0.35, *orders)
@@ -253,6 +243,9 @@ def ratios_figure(rows: Sequence[Dot], axis: str, one: str, width: int) -> str:
             parts.append(text(0, y - 14, shortened(each.name, 34), "name"))
         else:
             parts.append(text(left - 14, y - 1 if each.note else y + 5, shortened(each.name, 28), "name", anchor="end"))
-            parts.append(text(left - 14, y + 14, brief(each.note), "soft", anchor="end", size=12))
+            parts += [
+                text(left - 14, y + 14 + 14 * k, words, "soft", anchor="end", size=12)
+                for k, words in enumerate(wrap(each.note, NOTE))
+            ]
         parts.append(text(max(at(each.orders), at(0)) + 12, y + 5, each.words, "number"))
     return svg(parts, width, bottom + 46)
