@@ -44,15 +44,15 @@ class Chosen(NamedTuple):
 
 CHOSEN = (
     Chosen("random-labels", "errors"),
-    Chosen("convex-regularization", "errors"),
+    Chosen("convex-regularization", "curve", 15),
     Chosen("rademacher", "complexity"),
     Chosen("shattering", "lines-3"),
     Chosen("memorizer", "broken-line", 32),
-    Chosen("kernel-interpolation", "one-wrong-label"),
     Chosen("easy-examples", "easy-examples"),
     Chosen("critical-samples", "plane"),
     Chosen("memory-regularizers", "dropout"),
     Chosen("rescaling-bounds", "twins"),
+    Chosen("predictiveness", "one-at-a-time"),
 )
 
 

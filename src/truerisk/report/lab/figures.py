@@ -18,7 +18,7 @@ from truerisk.report.lab.marks.surface import seen
 from truerisk.report.lab.ornaments import decorated
 from truerisk.report.lab.panel import CHOICE, CHOSEN, HIDDEN, PAPER, Panel
 from truerisk.report.lab.rows import Drawable, panelled, words
-from truerisk.report.lab.rules import Placed, place_rules
+from truerisk.report.lab.rules import ASIDE, Placed, place_rules, room_aside
 from truerisk.report.lab.scales import LETTER, in_lines, span, wrapped, x_encoding, y_domain, y_encoding
 
 WIDTHS = (280, 350, 480, 640, 820, 1040)  # pixels; the page takes the widest that fits
@@ -74,11 +74,12 @@ def lab_spec(figure: Figure, drawn: Drawable, width: int, medium: Medium = "page
             "spec": inner,
             "resolve": {"axis": {"x": "independent", "y": "independent"}},
         }
+    aside = any(placed.align == ASIDE for placed in panel.rules)
     if panel.labels and medium != "page":  # the reader's letters may be wider than those that are measured here
         sides = {"left": 24, "top": 24, "bottom": 24} if file else spec["padding"]
         room = room_for_ends(figure, drawn, width, panel.font)
         spec["padding"] = {**sides, "right": round((24 if file else 2 * PADDING) + WIDER * room)}
-    if _is_plane(figure) or panel.labels:  # names at the ends of lines need their own room
+    if _is_plane(figure) or panel.labels or aside:  # names right of the panel need their own room
         return spec | inner
     return spec | inner | {"autosize": {"type": "fit-x", "contains": "padding"}, "width": width}
 
@@ -116,7 +117,8 @@ def _columns(panels: int, width: int) -> int:
 def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, medium: Medium, hero: bool) -> Panel:
     font = 13 if width < 600 else 15
     ink, paper = (BLACK, WHITE) if medium == "file" else (INK, PAPER)
-    room = room_for_ends(figure, drawn, width, font)
+    aside = room_aside(figure, drawn, width, font)
+    room = room_for_ends(figure, drawn, width, font) + aside
     labels = drawn.orders[Y] if Y in drawn.orders else ["100%", *map(words, y_domain(figure, drawn))]
     names = min(220.0, LETTER * font * max(map(len, labels))) + 14 + 1.6 * font  # and the title of the axis
     names += 2 * LETTER * font if figure.facet else 0  # the last label of an x axis sticks out
@@ -128,15 +130,17 @@ def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, medium: Me
     ends = (0.0, 1.0) if Y in drawn.orders else y_domain(figure, drawn)
     if isinstance(figure.mark, Path) and figure.mark.equal:
         ends = (sum(ends) - span(figure, drawn)) / 2, (sum(ends) + span(figure, drawn)) / 2
-    if figure.rules and Y not in drawn.orders:
+    if aside:
+        rules = [Placed(rule, rule.value, ASIDE) for rule in figure.rules]
+    elif figure.rules and Y not in drawn.orders:
         rules, ends = place_rules(figure, drawn, (panel.width, panel.height), font, ends, room > 0)
     return replace(
         panel,
         x=x_encoding(figure, drawn, across, font, room > 0),
         y=y_encoding(figure, drawn, height, ends, font),
         rules=rules,
-        labels=end_labels(figure, drawn, height, font, ends) if room else (),
-        legend=_legend(panel, width) if not room and (medium != "page" or _by_number(figure, drawn)) else None,
+        labels=end_labels(figure, drawn, height, font, ends) if room > aside else (),
+        legend=_legend(panel, width) if room == aside and (medium != "page" or _by_number(figure, drawn)) else None,
     )
 
 

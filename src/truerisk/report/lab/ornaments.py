@@ -6,6 +6,7 @@ from truerisk.lab.marks import Bars, Histogram
 from truerisk.report.lab.ends import GAP
 from truerisk.report.lab.keys import SERIES, SLIDE, TEXT, Json
 from truerisk.report.lab.panel import CHOICE, Panel
+from truerisk.report.lab.rules import ASIDE
 
 
 def decorated(panel: Panel, marks: list[Json]) -> list[Json]:
@@ -27,10 +28,11 @@ def _rule_labels(panel: Panel) -> list[Json]:
     """The labels of rules, twice: first as wide strokes in the color of the paper, then as text."""
     halo = {"color": panel.paper, "stroke": panel.paper, "strokeWidth": 5, "strokeJoin": "round"}
     found: list[Json] = []
-    for align, x in (("left", 0), ("center", panel.width / 2), ("right", "width")):
+    for align, x in (("left", 0), ("center", panel.width / 2), ("right", "width"), (ASIDE, "width")):
         rows = [{"label": placed.rule.label, "at": placed.at} for placed in panel.rules if placed.align == align]
-        mark = {"type": "text", "align": align, "baseline": "bottom", "fontSize": panel.font,
-                "limit": panel.width, "tooltip": None}  # fmt: skip
+        place = {"align": "left", "baseline": "middle", "dx": GAP} if align == ASIDE else {"align": align}
+        mark = {"type": "text", "baseline": "bottom", "fontSize": panel.font, "limit": panel.width, "tooltip": None}
+        mark |= place
         encoding = {
             "x": {"value": x},
             "y": {**panel.y, "field": "at"},

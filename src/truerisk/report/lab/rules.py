@@ -21,7 +21,9 @@ STEP = 3  # pixels between the places at which a line is looked at
 GAP = 2  # pixels between a rule and its label
 ROWS = 3  # labels move at most this many times their height away from their rule for the sake of points
 BELOW = 8  # pixels: a label moves away from its rule by this much rather than below it
+ASIDE = "aside"  # right of the panel
 ALIGNS = ("right", "left", "center")  # where on its rule a label stands, the best one first
+WIDE, SHARE = 600, 0.25  # pixels of paper from which labels stand right of the panel, and their share of it at most
 GROW = 3  # times that the y axis is extended to make room at the top
 
 
@@ -85,6 +87,14 @@ class _Paper:
     @property
     def least(self) -> float:
         return self.low if self.figure.y.log else -math.inf
+
+
+def room_aside(figure: Figure, drawn: Drawable, width: float, font: int) -> float:
+    """Pixels right of a panel of bars for the labels of its rules: inside, bars would stand behind them; 0 if none."""
+    if len(figure.rules) != 1 or not isinstance(figure.mark, Bars) or drawn.faceted or width < WIDE:
+        return 0.0
+    room = 3 * GAP + text_width(figure.rules[0].label, font)
+    return room if room <= SHARE * width else 0.0
 
 
 def place_rules(
