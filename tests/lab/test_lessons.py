@@ -3,16 +3,20 @@
 import re
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from truerisk.cli.app import app
 from truerisk.errors import TrueriskError
-from truerisk.lab import Axis, Figure, Finding, Images, Lesson, Line, Question, Rows, load, names
+from truerisk.lab import Axis, Figure, Finding, Formula, Images, Lesson, Line, Question, Rows, load, names, run
 from truerisk.lab.claim import Claim
+from truerisk.lab.own_data import on_own_data
 from truerisk.lab.units import PERCENT
+from truerisk.report.lab.page import render_lab
 
 MOST_WORDS = 14  # of a headline
 MOST_CAPTION = 62  # words of a caption: sixty, and a dash or two that count as words
@@ -150,3 +154,61 @@ def test_long_rows():
     assert Rows([{"diverged": True}, {"diverged": False}]).converged().present == [{"diverged": False}]
     assert isinstance(Line(), Line)
     assert Images("a", "A", "a.", []).strips == []
+
+
+OWN = Path(__file__).parents[2] / "examples" / "own_experiment.py"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('no <b>pictures</b>')", "ValueError: no &lt;b&gt;pictures&lt;/b&gt;"),
+        ("return {'a': {1, 2}}", "is a set"),
+        ("return {'a': float('nan')}", "is nan"),
+    ],
+)
+def test_a_demo_that_fails_costs_its_pictures_only(tmp_path, body, said):
+    file = tmp_path / "mine.py"
+    source = OWN.read_text().replace("    places = [[-1.6", f"    {body}\n    places = [[-1.6", 1)
+    file.write_text(source)
+    result = run(str(file), "smoke", "inline", str(tmp_path / "runs"))
+    page = render_lab(result)
+    assert "The pictures could not be made" in page
+    assert said in page
+    assert 'id="figure-error"' in page
+
+
+def test_findings_about_unknown_claims_are_refused():
+    experiment = load("memorizer")
+    lesson = replace(experiment.lesson, findings=(Finding(("no-lerning",), "a", "b", "c"),))
+    with pytest.raises(TrueriskError, match="rests on 'no-lerning'; its claims are"):
+        replace(experiment, lesson=lesson)
+
+
+def test_a_count_that_no_row_has_is_refused():
+    rows = [{"p": 0, "error": 0.1, "seed": 1}]
+    with pytest.raises(TrueriskError, match="has the field 'n_test'"):
+        Figure("f", "F", "f.", rows, Axis("p", "p"), Axis("error", "error", PERCENT, counted_on="n_test"))
+
+
+def test_tex_that_cannot_be_read_stays_text(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(OWN.read_text())
+    result = run(str(file), "smoke", "inline", str(tmp_path / "runs"))
+    formulas = (Formula(r"\frac{1}{n", "Half a formula."), Formula(r"\max_i x_i", "A whole one."))
+    lesson = replace(result.experiment.lesson, formulas=formulas)
+    page = render_lab(replace(result, experiment=replace(result.experiment, lesson=lesson)))
+    assert page.count('<div class="formula">') == 2
+    assert "Half a formula." in page
+    assert "<math" in page
+
+
+@pytest.mark.parametrize(("shape", "strips"), [((7,), 0), ((3, 12, 12), 5)])
+def test_pictures_of_a_users_own_data(tmp_path, shape, strips):
+    """Color images are shown; tables have no pictures, and no demo fails."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "mine.npz", X=rng.random((60, *shape)).astype(np.float32), y=np.arange(60) % 3)
+    experiment, _ = on_own_data(load("random-labels"), "smoke", str(tmp_path / "mine.npz"))
+    record = experiment.lesson.demo(experiment.settings("smoke")[0])
+    shown = [strip for exhibit in experiment.lesson.pictures(record) for strip in getattr(exhibit, "strips", ())]
+    assert len(shown) == strips

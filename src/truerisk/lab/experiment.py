@@ -64,6 +64,10 @@ class Experiment:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             raise TrueriskError(f"two claims of {self.name} are named {twice}; rename one.")
+        spoken = (name for finding in (self.lesson.findings if self.lesson else ()) for name in finding.claims)
+        unknown = next((name for name in spoken if name not in names), None)
+        if unknown:  # it would never be a headline
+            raise TrueriskError(f"a finding of {self.name} rests on {unknown!r}; its claims are {', '.join(names)}.")
 
     def settings(self, scale: str) -> list[Setting]:
         """The grid at a scale; what cannot be a grid is refused."""

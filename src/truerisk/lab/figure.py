@@ -121,7 +121,8 @@ class Figure:
         own = [getattr(self.mark, each.name) for each in fields(self.mark) if each.name in ("value", "shape")]
         places = [self.x.field] if isinstance(self.mark, MADE) else [self.x.field, self.y.field]
         slider = self.slider.field if self.slider else None
-        return [each for each in (*places, self.series, self.facet, slider, *own) if each is not None]
+        counted = self.y.counted_on if isinstance(self.y.counted_on, str) else None
+        return [each for each in (*places, self.series, self.facet, slider, counted, *own) if each is not None]
 
 
 @dataclass(frozen=True)

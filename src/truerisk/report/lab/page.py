@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -105,8 +106,12 @@ def _alternative(exhibit: dict[str, Any], result: Result) -> str:
 
 
 def _mathml(formula: Formula) -> str:
-    """The formula as MathML, which browsers typeset without help."""
-    made: str = extra("latex2mathml.converter").convert(formula.tex, display="block")
+    """The formula as MathML, which browsers typeset without help; TeX that cannot be read stays as it is."""
+    converter = extra("latex2mathml.converter")
+    try:
+        made: str = converter.convert(formula.tex, display="block")
+    except Exception:  # the library has many errors of its own
+        return f"<code>{escape(formula.tex)}</code>"
     return made
 
 
