@@ -80,8 +80,8 @@ def repeated_sentence(observed: Observed) -> str:
     if not observed.repeated or observed.test is None:
         return ""
     return (
-        f" {observed.repeated:,} of {observed.test.n:,} held-out inputs also occur among the training examples; if "
-        "training saw them, the held-out error is too low and its interval does not hold."
+        f" {observed.repeated:,} of {observed.test.n:,} held-out inputs equal training inputs; if they are the "
+        "same examples and not merely equal ones, the held-out error is too low and its interval does not hold."
     )
 
 

@@ -143,7 +143,7 @@ def _calibration_hero(found: Measures) -> dict[str, Any] | None:
         "title": "Random labels against true labels",
         "alternative": listed(rows, "Value on random labels over the value of this network"),
         "caption": "Value of the same network trained on random labels, divided by the value of this network. A "
-        "measure that explains the difference in held-out error must change. Teal dots predict a larger gap, by the "
+        "measure that tells learning from memorizing must change. Teal dots predict a larger gap, by the "
         "sign of the measure in the zoo; red dots do not.",
     }
 
