@@ -73,10 +73,11 @@ def test_pilots_are_judged_on_seeds_of_their_own(name):
 
 
 def test_one_file_for_each_experiment():
-    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
-    assert files == {name.replace("-", "_") for name in names()}
-    for path in FOLDER.glob("*.py"):
-        assert path.read_text().count("\n") <= MOST_LINES, path.name
+    for folder in (FOLDER, FOLDER.with_name("lessons")):
+        files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+        assert files == {name.replace("-", "_") for name in names()}
+        for path in folder.glob("*.py"):
+            assert path.read_text().count("\n") <= MOST_LINES, path.name
 
 
 def test_chapters_are_not_torn_apart():

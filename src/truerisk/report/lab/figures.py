@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from truerisk.lab.figure import Figure
-from truerisk.lab.marks import Averaged, Contour, Histogram, Map, Path, Polygons, Regions, Surface
+from truerisk.lab.marks import Bars, Contour, Histogram, Line, Map, Path, Polygons, Regions, Slope, Surface
 from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, INK
 from truerisk.report.lab.ends import end_labels, room_for_ends
@@ -242,7 +242,7 @@ def _config(panel: Panel) -> Json:
 
 
 def glyph(figure: Figure) -> str:
-    """How a series looks in the legend: as a line, a line with points, a point, or a square."""
-    if isinstance(figure.mark, Histogram | Regions) or type(figure.mark).__name__ == "Bars":
+    """How a series looks in the legend: as a square, a line (with the shape of its points), or a point."""
+    if isinstance(figure.mark, Bars | Histogram | Regions):
         return "square"
-    return "line" if isinstance(figure.mark, Averaged | Path) and type(figure.mark).__name__ != "Points" else "point"
+    return "line" if isinstance(figure.mark, Line | Slope | Path) else "point"

@@ -137,7 +137,8 @@ def drawable(figure: Figure) -> Drawable:
     names = _values(figure, figure.series) if figure.series else []
     ordered = len(names) > 1 and all(number(name) is not None and not isinstance(name, bool) for name in names)
     if ordered:
-        rows.sort(key=lambda row: names_order(names).get(row.get(SERIES, ""), 0))
+        places = {words(name): place for place, name in enumerate(names)}  # numbers by size
+        rows.sort(key=lambda row: places.get(row.get(SERIES, ""), 0))
     columns = _columns(figure, rows)
     rows = [_told(figure, columns, row) for row in rows]
     told = [_slide_words(figure.slider, value) for value in slides] if figure.slider else []
@@ -157,11 +158,6 @@ def _in_every_panel(figure: Figure, rows: list[dict[str, Any]], dots: list[dict[
     panels = dict.fromkeys(row[FACET] for row in rows) if figure.facet else {}
     return [each for dot in dots for each in ([dot] if FACET in dot or not panels else [
         {**dot, FACET: panel} for panel in panels])]  # fmt: skip
-
-
-def names_order(names: list[Any]) -> dict[str, int]:
-    """Numbers in order of size, as words."""
-    return {words(name): place for place, name in enumerate(sorted(names))}
 
 
 def panelled(figure: Figure) -> Figure:
@@ -219,12 +215,7 @@ def _columns(figure: Figure, rows: list[dict[str, Any]]) -> list[Column]:
         _of_axis(figure.y, figure.y.field, Y, figure.y.title),
         _of_axis(figure.y, "low", LOW, "from"),
         _of_axis(figure.y, "high", HIGH, "to"),
-        Column(
-            value,
-            VALUE,
-            getattr(figure.mark, "title", "") or _spaced(value),
-            **_unit(unit),
-        ),
+        Column(value, VALUE, getattr(figure.mark, "title", "") or _spaced(value), **_unit(unit)),
     ]
     if figure.slider:
         columns.insert(0, Column(figure.slider.field, SLIDE, figure.slider.title))
