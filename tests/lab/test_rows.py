@@ -73,7 +73,7 @@ def count(rows):
 
 def experiment(name="toy", scales=("quick",)):
     claim = Exact("c", "Errors are small.", count, OURS, "at most 1%", scales=scales)
-    return Experiment(name, "T", "A.", (), {"quick": lambda: [{"p": 1}]}, lambda s: {}, (claim,), lambda rows: [])
+    return Experiment(name, "T", "A.", (), {"quick": lambda: [{"p": 1}]}, lambda s: {}, (claim,))
 
 
 def test_claims_speak_at_their_scales_only():

@@ -83,14 +83,12 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
         problems.append(f"running it in eval mode changes {', '.join(changed[:5])}; it must only read them there")
     if finite_weights and not bool(first.isfinite().all()):
         problems.append("its outputs are not finite")
-    if not bool(first.isfinite().all()):  # says nothing about the outputs of another call: nan is not nan
-        return problems
-    if not torch.equal(first, logits(module, x, seed=1)):
+    if not torch.allclose(first, logits(module, x, seed=1), rtol=0, atol=0, equal_nan=True):
         problems.append(
             "it is still random in eval mode (is dropout or noise applied without looking at self.training?); "
             "make it deterministic in eval mode"
         )
-    else:
+    elif bool(first.isfinite().all()):  # nan differs from nan, also for one example alone
         alone = _alone(pristine, x)
         if alone is None:
             problems.append(
