@@ -191,7 +191,8 @@ class Browser:
             old.unlink()
         button = f"document.querySelector('#figure-{figure} button[data-file={kind}]')"
         self.run(f"{button}.click()")
-        return self.wait(lambda: next((f for f in self.downloads.iterdir() if f.suffix == f".{kind}"), None))
+        there = self.downloads.iterdir  # the browser may make the file before it writes it
+        return self.wait(lambda: next((f for f in there() if f.suffix == f".{kind}" and f.stat().st_size), None))
 
 
 @pytest.fixture(scope="session")

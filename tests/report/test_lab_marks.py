@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from truerisk.errors import TrueriskError
 from truerisk.lab import PERCENT, TIMES, Axis, Contour, Figure, Histogram, Line, Map, Path, Polygons, Regions, Surface
 from truerisk.lab.figure import Rule
 from truerisk.lab.images import pixels
@@ -226,3 +227,18 @@ def test_one_notation_of_ticks():
     labels = x["encoding"]["x"]["axis"]["labelExpr"]
     assert "10\\u207b\\u2075" in labels
     assert "0.001" not in labels.partition("[indexof")[0]
+
+
+def test_yes_is_not_one():
+    """True equals 1 in Python; on paper they are two places."""
+    rows = [{"a": a, "b": 0.5, "seed": seed} for seed, a in enumerate((1, True, 0, False))]
+    figure = Figure("f", "F", "f.", rows, Axis("a", "a", ordinal=True), B, rules=[Rule(0.5, "half")])
+    found = drawable(figure)
+    assert found.orders[X] == ["1", "yes", "0", "no"]
+    assert lab_spec(figure, found, 640)["layer"]
+
+
+def test_numbers_too_far_apart_have_no_interval():
+    rows = [{"a": 0, "b": b, "seed": seed} for seed, b in enumerate((1e-90, 1e90))]
+    with pytest.raises(TrueriskError, match=r"numbers from 1e-90 to 1e\+90 at one place"):
+        drawable(Figure("f", "F", "f.", rows, A, Axis("b", "b", log=True)))

@@ -14,7 +14,7 @@ from typing import Any
 
 from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Axis, Figure
-from truerisk.lab.interval import interval
+from truerisk.lab.interval import Interval, interval
 from truerisk.lab.marks import Line, Slope
 from truerisk.lab.units import TIMES, Unit
 from truerisk.report.lab.keys import FACET, GROUP, HIGH, LOW, SERIES, SLIDE, X, Y
@@ -51,7 +51,7 @@ def averaged(figure: Figure, rows: Iterable[tuple[Row, Mapping[str, Any]]]) -> A
         steps[place] = max(steps.get(place, 0.0), step(figure.y, raw))
     means, seeds = [], []
     for place, some in values.items():
-        found = interval(list(some.values()), unit, steps[place])
+        found = _interval(figure, list(some.values()), unit, steps[place])
         mean: Row = {**first[place], Y: found.mean if found else next(iter(some.values()))}
         if found is not None and len(some) >= BAND:
             mean |= {LOW: found.low, HIGH: found.high}
@@ -61,6 +61,16 @@ def averaged(figure: Figure, rows: Iterable[tuple[Row, Mapping[str, Any]]]) -> A
     counts = {len(some) for some in values.values()}
     sentence = _sentence(figure, counts, unit, seeds_as_lines(means, seeds))
     return Averaged(means, seeds, sentence.replace("seeds", f"{figure.group}s"))
+
+
+def _interval(figure: Figure, values: list[float], unit: Unit, least: float) -> Interval | None:
+    try:
+        return interval(values, unit, least)
+    except OverflowError as error:
+        raise TrueriskError(
+            f"figure {figure.name} has numbers from {min(values):g} to {max(values):g} at one place, too far apart for "
+            "an interval; set group=None."
+        ) from error
 
 
 def seeds_as_lines(means: list[Row], seeds: list[Row]) -> bool:

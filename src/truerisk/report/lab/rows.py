@@ -251,10 +251,11 @@ def _different(values: Iterable[Any]) -> list[Any]:
 
 def _order(figure: Figure, axis: Axis) -> list[str]:
     """The values of an axis side by side: as they appear, or by size if only bars and cells made them separate."""
-    values = _different(row.get(axis.field) for row in [*figure.rows, *figure.dots])
+    every = (row.get(axis.field) for row in [*figure.rows, *figure.dots])
+    values = [value for value in every if value is not None]
     if not axis.ordinal and all(number(value) is not None for value in values):
         values.sort()
-    return list(dict.fromkeys(map(words, values)))
+    return list(dict.fromkeys(map(words, values)))  # as words: True equals 1, and "yes" does not
 
 
 def _slide_words(axis: Axis, value: Any) -> str:
