@@ -194,8 +194,8 @@ def test_play_moves_the_slider_to_its_end(browser, page):
     play = "document.querySelector('#figure-moving .play')"
     browser.run(f"{play}.click()")
     said = "return document.querySelector('#figure-moving .slide output').textContent"
-    browser.wait(lambda: browser.run(said) == "random labels")
-    browser.wait(lambda: browser.run(f"return {play}.textContent") == "\u25b6")
+    assert browser.wait(lambda: browser.run(said) == "random labels")
+    assert browser.wait(lambda: browser.run(f"return {play}.textContent") == "\u25b6")
 
 
 def test_legend_by_keyboard(browser, page):
