@@ -1,6 +1,7 @@
 """PAC-Bayes on modules: Gaussian priors and posteriors, their training, their risk."""
 
 from truerisk.pacbayes.chain import Chain, kl_chain, kls, rescale_and_tune
+from truerisk.pacbayes.columns import COLUMNS, FORMS, KLColumns, bound_columns, kl_columns
 from truerisk.pacbayes.draw import draw, draw_noise, drawn_network, log_ratio
 from truerisk.pacbayes.gaussian import Gaussian, in_float32
 from truerisk.pacbayes.head import find_head
@@ -16,16 +17,20 @@ from truerisk.pacbayes.tightening import Tightened, tighten
 from truerisk.plan import DrawPlan
 
 __all__ = [
+    "COLUMNS",
+    "FORMS",
     "OBJECTIVES",
     "Chain",
     "DrawPlan",
     "Gaussian",
     "GibbsEstimate",
+    "KLColumns",
     "LiftedKL",
     "NotPerExample",
     "StochasticNetwork",
     "Tightened",
     "best_layer_scales",
+    "bound_columns",
     "draw",
     "draw_noise",
     "draw_predictions",
@@ -35,6 +40,7 @@ __all__ = [
     "gibbs_risk",
     "in_float32",
     "kl_chain",
+    "kl_columns",
     "kls",
     "layer_groups",
     "lifted_kl",

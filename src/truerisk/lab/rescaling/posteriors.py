@@ -1,33 +1,20 @@
-"""The networks of the paper's figures, and the posteriors around them: the paper's recipe as far as it is known, and
-trained ones.
-
-Known: prior N(0, sigma_p^2), posterior N(w, sigma_q^2), the same two numbers for all weights, w trained. Not known: how
-w was trained, sigma_p and sigma_q on MNIST, and the convolutional network. What follows from the published bounds
-*before* rescaling: they grow with the number of weights N as r + sqrt(c N / (2 n)) with a single c of about 3.3 = ln 44
-- 1/2, so sigma_p / sigma_q was about 44 in every row, the prior scale was far above the weights, and r was a few
-percent. Two guesses follow this:
-
-* ``widest``: sigma_q is the largest of a grid at which the Gibbs error on training examples is at most 5%, and
-  sigma_p = 44 sigma_q. The prior depends on that choice, so delta is split over the whole grid.
-* ``standard``: sigma_p = 1 and sigma_q = 1/44 everywhere.
-
-The first rule does not use the published bounds after rescaling. The second is a round number, chosen knowing that for
-one network (512) those bounds point to a sigma_q of about 0.02: its distances after rescaling are not a blind test.
-This code is frozen: see the package.
-"""
+"""The networks of the paper's figures, and the posteriors around them: one noise for all weights, or trained ones."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 from functools import lru_cache
+from typing import Any
 
+import torch
 from torch import nn
 
 from truerisk.data import Data
+from truerisk.engine import canonical
 from truerisk.lab.experiment import Setting
 from truerisk.lab.samples import samples
 from truerisk.nets import builtin
-from truerisk.pacbayes import Gaussian, fan_in_std, gibbs_risk, plan_draws, train_posterior
+from truerisk.pacbayes import Gaussian, fan_in_std, train_posterior
 from truerisk.seeds import derive, seeded_globals
 from truerisk.training import Plan, fit
 
@@ -35,57 +22,56 @@ Pair = tuple[Gaussian, Gaussian]  # posterior, prior
 
 
 def build(name: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """A built-in network (``mlp:64-32``), or ``cnn:A-B-C``: convolutions with A and B channels, C hidden units.
+    """A built-in network (``mlp:64-32``), or ``vgg:A-B-C-D``: two 3 x 3 convolutions with A channels, max-pooling,
+    two with B, pooling, two with C, pooling, and D hidden units.
 
-    >>> sum(p.numel() for p in build("cnn:32-64-512", (3, 32, 32), 10).parameters())
-    2122186
+    >>> sum(p.numel() for p in build("vgg:32-64-128-1128", (3, 32, 32), 10).parameters())
+    2609570
     """
     kind, _, widths = name.partition(":")
-    if kind != "cnn":
+    if kind != "vgg":
         return builtin(name, input_shape, classes)
-    first, second, dense = map(int, widths.split("-"))
-    colours, height, width = input_shape
-    return nn.Sequential(
-        *(nn.Conv2d(colours, first, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(first, second, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        nn.Flatten(),
-        *(nn.Linear(second * (height // 4) * (width // 4), dense), nn.ReLU(), nn.Linear(dense, classes)),
-    )
-
-
-@lru_cache(maxsize=1)  # several posteriors are put around the same weights, one after the other
-def fitted(data: str, n: int, n_test: int, model: str, epochs: int, batch_size: int, lr: float, seed: int) -> nn.Module:
-    """The network trained by Adam on cross-entropy, with a rate that falls as a cosine; in eval mode."""
-    train, _ = samples(data, n, n_test, seed)
-    with seeded_globals(derive(seed, "weights")):
-        network = build(model, train.input_shape, train.classes)
-    plan = Plan(epochs=epochs, batch_size=batch_size, lr=lr, seed=derive(seed, "batches"))
-    fit(network, train, plan)
-    return network.eval()
+    *channels, dense = map(int, widths.split("-"))
+    entering, height, width = input_shape
+    layers: list[nn.Module] = []
+    for count in channels:
+        for into in (entering, count):
+            layers += [nn.Conv2d(into, count, 3, padding=1), nn.ReLU()]
+        layers.append(nn.MaxPool2d(2))
+        entering, height, width = count, height // 2, width // 2
+    layers += [nn.Flatten(), nn.Linear(entering * height * width, dense), nn.ReLU(), nn.Linear(dense, classes)]
+    return nn.Sequential(*layers)
 
 
 def network_of(setting: Setting) -> nn.Module:
-    """The trained network of a setting; never changed, because others may get the same object."""
-    keys = ("data", "n", "n_test", "model", "fit_epochs", "batch_size", "fit_lr", "seed")
-    return fitted(*(setting[key] for key in keys))
+    """The trained network of a setting, in eval mode; never changed, because others may get the same object."""
+    if "training" in setting:
+        training = setting["training"]
+    else:  # around which a posterior is trained
+        training = {"epochs": setting["fit_epochs"], "batch_size": setting["batch_size"], "lr": setting["fit_lr"]}
+    keys = ("data", "n", "n_test", "model", "seed")
+    return fitted(*(setting[key] for key in keys), canonical(training))
 
 
-def same_noise(setting: Setting, train: Data) -> Pair:
-    """The paper's recipe: one standard deviation for all weights of the posterior, one for the prior."""
-    network = network_of(setting)
-    sigma_p, sigma_q = setting["pair"] or _widest(setting, network, train)
+@lru_cache(maxsize=1)  # several posteriors are put around the same weights, one after the other
+def fitted(data: str, n: int, n_test: int, model: str, seed: int, training: str) -> nn.Module:
+    """The network trained on cross-entropy; ``training`` has the fields of a `Plan`, as JSON.
+
+    Convolutions compute in bfloat16, which halves their time; weights and their updates stay in float32.
+    """
+    train, _ = samples(data, n, n_test, seed)
+    with seeded_globals(derive(seed, "weights")):
+        network = build(model, train.input_shape, train.classes)
+    plan: dict[str, Any] = json.loads(training)
+    with torch.autocast("cpu", torch.bfloat16, enabled=model.startswith("vgg:")):
+        fit(network, train, Plan(**plan, seed=derive(seed, "batches")))
+    return network.eval()
+
+
+def same_noise(network: nn.Module, pair: tuple[float, float]) -> Pair:
+    """The paper's recipe: one standard deviation for all weights of the prior, one for the posterior."""
+    sigma_p, sigma_q = pair
     return Gaussian.around(network, sigma_q), Gaussian.zero(network, sigma_p)
-
-
-def _widest(setting: Setting, network: nn.Module, train: Data) -> tuple[float, float]:
-    """The largest sigma_q that keeps the Gibbs error on some training examples small, and its sigma_p."""
-    X, y = train.X[: setting["looked_at"]], train.y[: setting["looked_at"]]
-    for sigma in sorted(setting["sigmas"], reverse=True):
-        posterior = Gaussian.around(network, sigma)
-        plan = replace(plan_draws(posterior, X), passes=1)
-        if gibbs_risk(posterior, X, y, derive(setting["seed"], "width"), plan).risk <= setting["risk_limit"]:
-            break
-    return setting["ratio"] * sigma, sigma
 
 
 def trained(setting: Setting, train: Data) -> Pair:
