@@ -11,9 +11,11 @@ from truerisk.pacbayes.monte_carlo import GibbsEstimate, draw_predictions, gibbs
 from truerisk.pacbayes.objectives import OBJECTIVES
 from truerisk.pacbayes.posterior import train_posterior
 from truerisk.pacbayes.priors import fan_in_std
+from truerisk.pacbayes.rescaling import RescalingReport, rescaling_report
 from truerisk.pacbayes.scale import tuned_scale
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
 from truerisk.pacbayes.tightening import Tightened, tighten
+from truerisk.pacbayes.walk import Step, walk
 from truerisk.plan import DrawPlan
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "KLColumns",
     "LiftedKL",
     "NotPerExample",
+    "RescalingReport",
+    "Step",
     "StochasticNetwork",
     "Tightened",
     "best_layer_scales",
@@ -47,8 +51,10 @@ __all__ = [
     "log_ratio",
     "plan_draws",
     "rescale_and_tune",
+    "rescaling_report",
     "tighten",
     "train_posterior",
     "tuned_scale",
+    "walk",
     "with_layer_scales",
 ]
