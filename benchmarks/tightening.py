@@ -59,5 +59,5 @@ def _compare(what: str, net: nn.Module) -> Row:
         lambda: tighten(posterior, prior, symmetry), lambda: sum((w * w).sum() for w in weights), REPEATS
     )
     passes = f"{ours / theirs:.0f} passes over {posterior.size:,} weights, {found.passes:.1f} over the edges"
-    note = f"costs {passes}; {found}"
+    note = f"costs {passes}; {str(found).splitlines()[0]}"
     return Row(f"all of tighten, ResNet-50, {what}", "one pass sum((w*w).sum()), float64", ours, theirs, note)

@@ -65,6 +65,24 @@ def test_symmetry_for_programs(run, net):
     assert found["pinned"][0]["operation"] == "tanh"
 
 
+def test_symmetry_tells_what_tighten_holds(run, net, tmp_path):
+    namespace: dict = {}
+    exec(NET, namespace)
+    trained = namespace["build"]()
+    trained.bn.running_mean[:2] = 1.0
+    save_file(trained.state_dict(), tmp_path / "w.safetensors")
+    arguments = ["symmetry", "--model", net, "--weights", "w.safetensors", "--input", "1,3,8,8"]
+    code, out, _ = run(*arguments)
+    assert code == 0
+    assert "Held in tighten" in out
+    assert "rescaling them would move bn.running_mean" in " ".join(out.split())
+    pin, held = json.loads(run(*arguments, "--json")[1])["pinned"]
+    assert (pin["kind"], pin["operation"], pin["count"]) == ("pinned", "tanh", None)
+    assert (held["kind"], held["name"], held["count"]) == ("held in tighten", "stem (conv2d)", 2)
+    assert "bn.running_mean" in held["why"]
+    assert "Held in tighten" not in run("symmetry", "--model", net, "--input", "1,3,8,8")[1]
+
+
 def test_tokens_and_built_in_networks(run, net):
     code, out, _ = run("symmetry", "--model", "net.py:Words", "--input", "1,7", "--integers", "20", "--json")
     assert (code, json.loads(out)["dim"]) == (0, 9)

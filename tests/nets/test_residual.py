@@ -128,7 +128,7 @@ def test_it_can_be_certified_and_every_channel_rescaled(name):
     arch = architecture(name, (1, 12, 12), 3)
     network = check_network(moved(arch.build(0)), X, 3)
     symmetry = find_symmetry(network, torch.from_numpy(X[:2]))
-    assert not symmetry.pinned
+    assert not symmetry.pins
     # one log-scale per channel before each of the two norms of a block, and one for the sum and both of its terms
     assert symmetry.dim == 3 * 4 + 3 * 6
     twin = symmetry.rescale(network, symmetry.random(std=0.5, seed=0))

@@ -1,5 +1,8 @@
 """The smallest KL on the orbit: against L-BFGS, along orbits, at the design's counter-example."""
 
+from functools import partial
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +13,8 @@ from torch import nn
 
 from truerisk import Gaussian, find_symmetry, tighten
 from truerisk.errors import TrueriskError
+from truerisk.pacbayes import tightening
+from truerisk.symmetry import Held
 
 SHAPES = {}  # architecture -> (module, symmetry): found once
 
@@ -135,8 +140,35 @@ def test_the_log_scales_move_the_prior(centred):
     assert best.log_scales.shape == (symmetry.dim,)
     assert q.kl(symmetry.rescale(p, best.log_scales)) == best.kl_after
     assert best.sweeps > 0
+    assert q.kl(best.prior) == best.kl_after
     # moving the posterior the other way is the same thing
-    assert symmetry.rescale(q, -best.log_scales).kl(p) == pytest.approx(best.kl_after, rel=1e-12)
+    assert best.posterior.kl(p) == pytest.approx(best.kl_after, rel=1e-12)
+    # what enters a hidden unit is multiplied, what leaves it divided
+    factor = best.log_scales[:5].exp()
+    assert torch.allclose(best.prior.std["0.weight"], p.std["0.weight"] * factor[:, None], rtol=1e-14)
+    assert not factor.allclose(torch.ones(5, dtype=torch.float64), rtol=0.01)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_kl_after_each_sweep(kind, centred):
+    q, p, symmetry = pair(kind, 5, centred)
+    best = tighten(q, p, symmetry)
+    assert (best.kls[0], best.kls[-1]) == (best.kl_before, best.kl_after)
+    assert len(best.kls) == best.sweeps + 1
+    assert all(later <= earlier for earlier, later in pairwise(best.kls))
+
+
+@pytest.mark.parametrize("sweeps", [1, 2, 3])
+def test_the_kl_after_some_sweeps_is_that_of_their_log_scales(sweeps, monkeypatch):
+    """Stopping the search early is the reference: the KL at its point, from the definition."""
+    q, p, symmetry = pair("residual", 5)
+    whole = tighten(q, p, symmetry)
+    monkeypatch.setattr(tightening, "minimize", partial(tightening.minimize, max_sweeps=sweeps))
+    stopped = tighten(q, p, symmetry)
+    assert stopped.sweeps == sweeps < whole.sweeps
+    assert whole.kls[sweeps] == pytest.approx(stopped.kl_after, rel=1e-12)
+    assert stopped.kl_after > whole.kl_after
 
 
 @settings(max_examples=60, deadline=None)
@@ -186,8 +218,16 @@ def test_the_counter_example():
     best = tighten(q, p, symmetry)
     assert best.kl_after == best.kl_before == pytest.approx(37.9, abs=0.05)
     assert best.gap == 0
+    why = "rescaling it would move bn.running_mean, which is not drawn"
+    assert (best.held, best.free) == ((Held("w (linear)", 1, why),), 0)
+    assert best.kls == (best.kl_before,)
+    assert best.statistics == ("bn.running_mean",)
+    assert "1 of 1 channels are held" in str(best)
+    assert symmetry.pinned == [("w (linear)", f"held in tighten: 1 channel, because {why}")]
     q, p, symmetry = offset(0.0)  # 0 stays 0 when it is multiplied: nothing is held
-    assert tighten(q, p, symmetry).kl_after == pytest.approx(6.7, abs=0.05)
+    best = tighten(q, p, symmetry)
+    assert best.kl_after == pytest.approx(6.7, abs=0.05)
+    assert (best.held, best.free, best.statistics, symmetry.pinned) == ((), 1, (), [])
 
 
 def test_a_moved_buffer_has_no_kl():
@@ -210,9 +250,42 @@ def test_frozen_parameters_hold():
         moved = symmetry.factors(best.log_scales)
         assert all((moved[name] == 1).all() for name in ("0.weight", "0.bias"))
         assert (moved["2.weight"] != 1).any()
+        why = "rescaling them would move 0.weight, 0.bias, which are not drawn"
+        assert (best.held, best.free) == ((Held("0 (linear)", 5, why),), 6)
+        assert best.held == find_symmetry(net, torch.zeros(1, 4)).held_in_tighten
+        assert symmetry.held_in_tighten == ()  # it was found when nothing was frozen
     finally:
         for p in net[0].parameters():
             p.requires_grad_(True)
+
+
+def test_a_frozen_matrix_between_two_hidden_layers_ties_them():
+    """Each of the 30 weights ties a channel to another: of 11 log-scales one is left, which moves all of them."""
+    net, symmetry = nn.Sequential(*mlp(True)[0]), architecture("mlp")[1]
+    net[2].weight.requires_grad_(False)
+    q, p = Gaussian.around(net, 0.1), Gaussian.zero(net, 1.0)
+    best = tighten(q, p, symmetry)
+    assert best.free == 1
+    assert sum(held.count for held in best.held) == 10
+    assert all("would move 2.weight, which is not drawn" in held.why for held in best.held)
+    assert best.log_scales.max() - best.log_scales.min() < 1e-12
+    assert best.log_scales[0] != 0
+
+
+def test_counts_by_layer_and_tensor():
+    """Two batch norms; the running mean of the second is 0 in three of five channels."""
+    layers = [nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU()]
+    net = nn.Sequential(*layers, nn.Linear(5, 2)).eval()
+    net[1].running_mean.fill_(0.5)
+    net[4].running_mean[:2] = -1.0
+    best = tighten(Gaussian.around(net, 0.1), Gaussian.zero(net, 1.0), find_symmetry(net, torch.zeros(1, 3)))
+    assert [(held.where, held.count) for held in best.held] == [("0 (linear)", 4), ("3 (linear)", 2)]
+    assert best.free == 18 - 6
+    assert best.statistics == ("1.running_mean", "4.running_mean")
+    text = str(best).splitlines()
+    assert text[1].startswith("6 of 18 channels are held: 0 (linear): 4 channels, because rescaling them would move 1.")
+    assert "share 1.running_mean, 4.running_mean" in text[2]
+    assert "multiplied by exp(t)" in text[3]
 
 
 def test_another_networks_symmetry_is_refused():

@@ -98,6 +98,8 @@ def test_people_can_read_it(symmetry):
     assert "0 (conv2d)" in text
     assert "1 (batch_norm)" in text
     assert "5: sigmoid: is not homogeneous" in text
+    assert "Held in tighten:\n  0 (conv2d): 4 channels, because rescaling them would move 1.running_mean" in text
+    assert [why.partition(":")[0] for _, why in symmetry.pinned] == ["sigmoid", "held in tighten"]
     assert repr(symmetry) == "<Symmetry: 8 free log-scales, 1 places pinned>"
     groups = {group.name: group for group in symmetry.groups}
     assert groups["1 (batch_norm)"].size == 4
@@ -147,3 +149,30 @@ def test_several_inputs_and_outputs():
             return {"out": self.c(h), "hidden": h[:, :1]}
 
     assert find_symmetry(finish(Two(), 0), (torch.zeros(1, 3), torch.zeros(1, 2))).dim == 3
+
+
+def test_what_tighten_would_hold():
+    """Counts by channel: 0 holds nothing. The group of ``rescale`` is the same whatever the buffer holds."""
+    net = network()
+    for mean, count in (((0.0, 0.0, 0.0, 0.0), 0), ((1.0, 0.0, 2.0, 0.0), 2), ((1.0, 1.0, 1.0, 1.0), 4)):
+        net[1].running_mean.copy_(torch.tensor(mean))
+        found = find_symmetry(net, X)
+        assert found.dim == 8
+        assert [(held.where, held.count) for held in found.held_in_tighten] == [("0 (conv2d)", count)] * bool(count)
+        assert found.dim - found.holding(dict(net.named_buffers()))[0].dim == count
+
+
+def test_a_residual_stream_is_held_by_all_its_means():
+    class Stream(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem, self.other, self.head = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(4, 2)
+            self.one, self.two = nn.BatchNorm1d(4), nn.BatchNorm1d(4)
+
+        def forward(self, x):
+            stream = self.stem(x) + self.other(x)
+            return self.head(self.one(stream).relu() + self.two(stream).relu())
+
+    found = find_symmetry(finish(Stream(), 0), torch.zeros(1, 3))
+    why = "rescaling them would move one.running_mean, two.running_mean, which are not drawn"
+    assert [(held.count, held.why) for held in found.held_in_tighten] == [(4, why)]

@@ -100,7 +100,14 @@ def _example(sizes: tuple[int, ...], integers: int | None) -> Tensor:
 
 def _record(found: Symmetry) -> dict[str, Any]:
     groups = [{"name": g.name, "size": g.size, "moves": list(g.moves)} for g in found.groups]
-    pinned = [{"name": pin.where, "operation": pin.operation, "why": pin.why} for pin in found.pins]
+    pinned: list[dict[str, Any]] = [
+        {"name": pin.where, "kind": "pinned", "operation": pin.operation, "why": pin.why, "count": None}
+        for pin in found.pins
+    ]
+    pinned += [
+        {"name": held.where, "kind": "held in tighten", "operation": None, "why": held.why, "count": held.count}
+        for held in found.held_in_tighten
+    ]
     return {"dim": found.dim, "pinned": pinned, "groups": groups}
 
 
@@ -112,6 +119,9 @@ def _show(found: Symmetry) -> None:
     if found.pins:
         rows = [(pin.where, pin.operation, pin.why) for pin in found.pins]
         console.print(_table("\nWhat is held at scale 1, and why", ("where", "operation", "why"), rows))
+    if found.held_in_tighten:
+        rows = [(held.where, f"{held.count:,}", held.why) for held in found.held_in_tighten]
+        console.print(_table("\nHeld in tighten", ("made by", "channels", "why"), rows))
 
 
 def _rows(found: Symmetry) -> list[tuple[str, ...]]:

@@ -7,22 +7,36 @@ bound may use the smallest: Rouchouse, Gonon, Gribonval, Guedj, arXiv 2509.26149
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
 
 from truerisk.errors import TrueriskError
 from truerisk.pacbayes.gaussian import ROUNDING, Gaussian, Sums, is_zero, kl_from, kl_sums
-from truerisk.symmetry import Symmetry
+from truerisk.symmetry import Held, Symmetry
+from truerisk.symmetry.held import listed, tell_held
 from truerisk.symmetry.solver import minimize
 from truerisk.symmetry.statistics import assemble
 from truerisk.words import at_most, nats
+
+PLACES = 3  # named when a result is printed; ``held`` has all of them
+INITIAL = {"running_mean": 0, "running_var": 1}  # of a norm that has seen no data
 
 
 @dataclass(frozen=True)
 class Tightened:
     """The best log-scales, and what they bring.
+
+    The log-scales t move the prior: weights that enter a unit are multiplied by exp(t), weights that leave it divided.
+    ``prior`` is the prior moved by t, ``posterior`` the posterior moved by -t; either one has the KL ``kl_after`` with
+    the other side as it was. ``kls``: the KL after each sweep of the search, from ``kl_before`` to ``kl_after``.
+
+    ``held``: log-scales that stayed 0, because they would move a tensor that is not drawn; ``free``: how many could
+    move. ``statistics``: batch-norm statistics that posterior and prior share. A bound with this KL holds only if they
+    come from data that never certifies.
 
     ``gap``: the KL is at most this much above the smallest on the orbit, proved from the gradient (and not less than
     rounding may be); None where the prior's means are not all 0, for then the problem is not convex and the
@@ -35,13 +49,42 @@ class Tightened:
     sweeps: int
     passes: float
     gap: float | None
+    kls: tuple[float, ...]
+    free: int
+    held: tuple[Held, ...]
+    statistics: tuple[str, ...]
+    # Moved copies are made when asked for: until then, nothing but references is kept.
+    _pair: tuple[Gaussian, Gaussian] = field(repr=False)
+    _symmetry: Symmetry = field(repr=False)
+
+    @property
+    def prior(self) -> Gaussian:
+        """The prior moved by the log-scales: ``q.kl(best.prior) == best.kl_after``."""
+        return self._symmetry.rescale(self._pair[1], self.log_scales)
+
+    @property
+    def posterior(self) -> Gaussian:
+        """The posterior moved the other way: ``best.posterior.kl(p)`` is ``best.kl_after`` up to rounding."""
+        return self._symmetry.rescale(self._pair[0], -self.log_scales)
 
     def __str__(self) -> str:
         saved = 1 - self.kl_after / self.kl_before if self.kl_before else 0.0
         proof = (
             "a local optimum" if self.gap is None else f"at most {at_most(self.gap, 2)} above the smallest on the orbit"
         )
-        return f"KL {nats(self.kl_before)} -> {nats(self.kl_after)} nats ({saved:.0%} less), {proof}"
+        lines = [f"KL {nats(self.kl_before)} -> {nats(self.kl_after)} nats ({saved:.0%} less), {proof}"]
+        if self.held:
+            more = len(self.held) > PLACES
+            all_of_them = f"{len(self.log_scales) - self.free:,} of {len(self.log_scales):,} channels are held"
+            places = [*map(str, self.held[:PLACES]), *([f"more in {len(self.held) - PLACES} other places"] * more)]
+            lines.append(f"{all_of_them}: {'; '.join(places)}")
+        if self.statistics:
+            lines.append(
+                f"posterior and prior share {listed(self.statistics)}: a bound needs such statistics from data that "
+                "never certifies, or none (truerisk.fold_batch_norm)"
+            )
+        lines.append("log-scales t move the prior: what enters a unit is multiplied by exp(t), what leaves it divided")
+        return "\n".join(lines)
 
 
 def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance: float = 1e-10) -> Tightened:
@@ -50,7 +93,18 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
     Free in a certificate: they may depend on the posterior, the prior and data, as long as they move nothing
     but what both draw. ``symmetry`` must be that of this very network: one of the same shapes that computes something
     else has another. A log-scale that would move a non-zero buffer or a frozen parameter (a batch-norm
-    mean) is held at 0; fold batch norm first (``truerisk.fold_batch_norm``) to free it.
+    mean) is held at 0, and ``held`` lists it.
+
+    >>> from torch import nn
+    >>> from truerisk.symmetry import find_symmetry
+    >>> net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 1, bias=False))
+    >>> q, p = Gaussian.around(net, 0.1), Gaussian.zero(net, 1.0)
+    >>> q.mean["0.weight"][:], q.mean["2.weight"][:] = 8.0, 0.1
+    >>> best = tighten(q, p, find_symmetry(net, torch.zeros(1, 1)))
+    >>> round(best.kl_before, 1), round(best.kl_after, 1), best.held
+    (35.6, 4.7, ())
+    >>> q.kl(best.prior) == best.kl_after == best.kls[-1]
+    True
     """
     posterior.refuse_without_kl(prior)
     unknown = [name for name in posterior.mean if posterior.mean[name].shape != symmetry.shapes.get(name)]
@@ -73,12 +127,33 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
 
     problem = assemble(movable, numbers)
     before = kl_from([sums[name] if name in sums else kl_sums(posterior, prior, name) for name in posterior.mean])
+    held, statistics = tell_held(symmetry, movable, to_all, posterior.fixed), _statistics(posterior.module)
+
+    def result(t: Tensor, after: float, sweeps: int, passes: float, gap: float | None, kls: list[float]) -> Tightened:
+        told = (*_falling(before, kls, after),), movable.dim, held, statistics
+        return Tightened(t, before, after, sweeps, passes, gap, *told, (posterior, prior), symmetry)
+
     if not movable.dim:
-        return Tightened(torch.zeros(symmetry.dim, dtype=torch.float64), before, before, 0, 0.0, 0.0)
+        return result(torch.zeros(symmetry.dim, dtype=torch.float64), before, 0, 0.0, 0.0, [])
     solution = minimize(problem, tolerance=tolerance, scale=max(before, 1.0))
     log_scales = torch.from_numpy(to_all @ solution.t)
     after = posterior.kl(prior, symmetry.factors(log_scales))
     if not after < before:
         log_scales, after = torch.zeros_like(log_scales), before
     gap = None if solution.gap is None else float(solution.gap) + ROUNDING * after
-    return Tightened(log_scales, before, after, solution.sweeps, solution.passes, gap)
+    # The search knows the KL up to a constant, which is the same at the start.
+    kls = [before + (value - solution.start) for value in solution.values]
+    return result(log_scales, after, solution.sweeps, solution.passes, gap, kls)
+
+
+def _falling(before: float, kls: list[float], after: float) -> list[float]:
+    """From ``before`` to ``after`` without a rise: the search's own sums may be off by a rounding error."""
+    between = [min(before, max(after, kl)) for kl in kls[:-1]]
+    return [before, *accumulate(between, min), *([after] if kls else [])]
+
+
+def _statistics(module: nn.Module) -> tuple[str, ...]:
+    """Running statistics of norms that are not those of a new one: they were computed from data."""
+    norms = [(name, m) for name, m in module.named_modules() if isinstance(m, _NormBase)]
+    initial = [(f"{name}.{kind}", getattr(m, kind), new) for name, m in norms for kind, new in INITIAL.items()]
+    return tuple(name.removeprefix(".") for name, t, new in initial if t is not None and bool((t != new).any()))

@@ -37,11 +37,20 @@ def find_symmetry(model: Model, example_input: Tensor | tuple[Tensor, ...], chec
         trace, values = follow(graph)
         shapes = {name: t.shape for name, t in (*graph.module.named_parameters(), *graph.module.named_buffers())}
         parts = _settle(trace, {name: shape.numel() for name, shape in shapes.items()})
-        symmetry = Symmetry(_without_idle(trace.system, parts), parts, trace.pins, shapes)
+        system, still = _without_idle(trace.system, parts), _fixed(graph.module, parts)
+        symmetry = Symmetry(system, parts, trace.pins, shapes, still)
         advance()
         if check:
             check_symmetry(graph, symmetry, values, advance)
     return symmetry
+
+
+def _fixed(module: torch.nn.Module, parts: list[Part]) -> dict[str, Tensor]:
+    """Where buffers and frozen parameters that a rescaling moves are not 0: entries that no distribution draws."""
+    frozen = [(name, p) for name, p in module.named_parameters() if not p.requires_grad]
+    moving = {part.name for part in parts if part.terms}
+    masks = {name: t.detach() != 0 for name, t in (*frozen, *module.named_buffers()) if name in moving}
+    return {name: mask.cpu() for name, mask in masks.items() if bool(mask.any())}
 
 
 def _without_idle(system: System, parts: list[Part]) -> System:

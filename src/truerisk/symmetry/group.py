@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
 from truerisk.seeds import derive
+from truerisk.symmetry.held import IN_TIGHTEN, Held, listed, tell_held
 from truerisk.symmetry.system import Solution, System, Term
 from truerisk.symmetry.tracer import Pin
 
@@ -89,11 +90,19 @@ class Symmetry:
     """All rescalings that leave the function of a network as it is.
 
     They form a vector space of log-scales: ``dim`` numbers, in the order of ``groups``. ``pinned`` lists what
-    is held at 0, as pairs (where, why).
+    is held at 0, as pairs (where, why). ``still`` has True where a buffer or a frozen parameter of the network at hand
+    is not 0: ``rescale`` may move such entries, ``tighten`` may not.
     """
 
-    def __init__(self, system: System, parts: list[Part], pins: list[Pin], shapes: dict[str, torch.Size]) -> None:
-        self.system, self.parts, self.shapes = system, parts, shapes
+    def __init__(
+        self,
+        system: System,
+        parts: list[Part],
+        pins: list[Pin],
+        shapes: dict[str, torch.Size],
+        still: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        self.system, self.parts, self.shapes, self.still = system, parts, shapes, still or {}
         self.pins = list(dict.fromkeys(pins))
         self.solution: Solution = system.solve()
         self.dim = len(self.solution.free)
@@ -101,7 +110,22 @@ class Symmetry:
 
     @property
     def pinned(self) -> list[tuple[str, str]]:
-        return [(pin.where, f"{pin.operation}: {pin.why}") for pin in self.pins]
+        """Where log-scales are 0, and why; a reason that begins with "held in tighten:" leaves ``rescale`` alone.
+
+        >>> from truerisk.symmetry import find_symmetry
+        >>> net = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 2))
+        >>> _ = net[1].running_mean.fill_(0.1)
+        >>> for where, why in find_symmetry(net, torch.zeros(1, 3)).pinned:
+        ...     print(f"{where}: {why}")
+        0 (linear): held in tighten: 5 channels, because rescaling them would move 1.running_mean, which is not drawn
+        """
+        pins = [(pin.where, f"{pin.operation}: {pin.why}") for pin in self.pins]
+        return pins + [(held.where, f"{IN_TIGHTEN}: {held.reason}") for held in self.held_in_tighten]
+
+    @functools.cached_property
+    def held_in_tighten(self) -> tuple[Held, ...]:
+        """Free log-scales that ``tighten`` will hold at 0, as long as the network's fixed tensors stay as they are."""
+        return tell_held(self, *self.holding(self.still), self.still)
 
     @property
     def groups(self) -> list[Group]:
@@ -174,7 +198,7 @@ class Symmetry:
         return self._within(system)
 
     def _within(self, system: System) -> tuple[Symmetry, sparse.csr_matrix]:
-        smaller = Symmetry(system, self.parts, self.pins, self.shapes)
+        smaller = Symmetry(system, self.parts, self.pins, self.shapes, self.still)
         return smaller, smaller.solution.basis[self.solution.free]
 
     @property
@@ -187,18 +211,15 @@ class Symmetry:
         )
 
     def __str__(self) -> str:
-        groups, pinned = self.groups, self.pinned
+        groups = self.groups
         width = max([len(g.name) for g in groups], default=0)
         lines = [self.headline] + [""] * bool(groups)
-        lines += [f"  {g.name:<{width}}  {g.size:>6,}  moves {_listed(g.moves)}" for g in groups]
-        if pinned:
-            lines += ["", "Held at scale 1:"] + [f"  {where}: {why}" for where, why in pinned]
+        lines += [f"  {g.name:<{width}}  {g.size:>6,}  moves {listed(g.moves)}" for g in groups]
+        if self.pins:
+            lines += ["", "Held at scale 1:"] + [f"  {pin.where}: {pin.operation}: {pin.why}" for pin in self.pins]
+        if self.held_in_tighten:
+            lines += ["", "Held in tighten:"] + [f"  {held}" for held in self.held_in_tighten]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Symmetry: {self.dim} free log-scales, {len(self.pinned)} places pinned>"
-
-
-def _listed(names: tuple[str, ...], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+        return f"<Symmetry: {self.dim} free log-scales, {len(self.pins)} places pinned>"

@@ -27,7 +27,8 @@ from truerisk.symmetry.solver.sums import Sums
 class Solution:
     """A point `t` with `value` = F(t) <= `start` = F(0).
 
-    `gap` bounds F(t) - min F from above. It may be infinite, and is None for problems that are not convex.
+    `gap` bounds F(t) - min F from above. It may be infinite, and is None for problems that are not convex. `values`
+    has F at the best point after each sweep, never increasing.
     """
 
     t: FloatArray
@@ -36,6 +37,7 @@ class Solution:
     gap: float | None
     sweeps: int
     passes: float
+    values: tuple[float, ...]
 
 
 def minimize(problem: Problem, tolerance: float = 1e-10, max_sweeps: int = 300, scale: float | None = None) -> Solution:
@@ -54,8 +56,10 @@ def minimize(problem: Problem, tolerance: float = 1e-10, max_sweeps: int = 300, 
     """
     with np.errstate(all="ignore"):  # a step that overflows has no finite value, and is taken back
         search = _Search(problem, tolerance, scale)
-        while search.sweeps < max_sweeps and not search.certified() and search.sweep():
-            pass
+        going = True
+        while going and search.sweeps < max_sweeps and not search.certified():
+            going = search.sweep()
+            search.values.append(search.value)
         return search.solution()
 
 
@@ -80,6 +84,7 @@ class _Search:
         if not math.isfinite(self.start):
             raise TrueriskError("the entries of `a` and `c` need to be finite, and so do their sums.")
         self.value = self.start
+        self.values: list[float] = []  # after each sweep
         self.gap: float | None = math.inf if self.sums.centred else None
         self.fall, self.left, self.quiet, self.trust = 0.0, math.inf, 0, 0.01
         self.coarse.correct()
@@ -143,4 +148,5 @@ class _Search:
             self.gap = upper_gap(self.sums)
         if self.value >= self.start:
             self.best, self.value = np.zeros_like(self.best), self.start
-        return Solution(self.best, self.value, self.start, self.gap, self.sweeps, self.sums.passes)
+        values = tuple(self.values)
+        return Solution(self.best, self.value, self.start, self.gap, self.sweeps, self.sums.passes, values)
