@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from truerisk.measures.audit import audit
     from truerisk.measures.compare import compare_measures
     from truerisk.nets import fold_batch_norm
-    from truerisk.pacbayes import Gaussian, tighten
+    from truerisk.pacbayes import Gaussian, rescaling_report, tighten
     from truerisk.symmetry import find_symmetry, path_norm
     from truerisk.tours import Tour, tour
 
@@ -37,6 +37,7 @@ _WHERE = {
     "fold_batch_norm": "truerisk.nets",
     "measure": "truerisk.measures",
     "path_norm": "truerisk.symmetry",
+    "rescaling_report": "truerisk.pacbayes",
     "search": "truerisk.certificates.search",
     "tighten": "truerisk.pacbayes",
     "tour": "truerisk.tours",
@@ -58,6 +59,7 @@ __all__ = [
     "fold_batch_norm",
     "measure",
     "path_norm",
+    "rescaling_report",
     "search",
     "tighten",
     "tour",

@@ -31,6 +31,7 @@ from truerisk.symmetry import Symmetry, find_symmetry
 from truerisk.words import bound, nats, seen
 
 DRAWS_SHARE = 0.1  # of delta, for the sampled networks; the rest is for the PAC-Bayes inequality
+ENOUGH = 50_000  # sampled predictions where nothing else is asked for; every example has at least one
 LIFT_DRAWS = 100  # networks sampled for the lifted KL
 NAMES = {"original": "original", "tuned": "prior scale tuned", "rescaled": "rescaled", "both": "both"}
 
@@ -163,7 +164,7 @@ def rescaling_report(
     ``model``: a module (or a function that builds one, weights included). ``data``: as for `truerisk.certify`.
     ``sigma_q``, ``sigma_p``: standard deviations of the posterior around the weights and of the prior around 0; a
     number, numbers by layer, or a `Gaussian`. ``form``: kl, mcallester, or catoni, chosen before the numbers are seen.
-    ``draws``: sampled predictions for the Gibbs risk. ``lifted``: sampled networks for the lifted KL; 0 leaves it out.
+    ``draws``: sampled predictions for the Gibbs risk, at least one per example. ``lifted``: sampled networks for the lifted KL; 0 leaves it out.
 
     The bounds are valid if the prior was fixed before the examples were seen and the examples are independent draws.
     A tenth of delta covers the sampled networks. The tuned columns split the rest over 41 prior scales.
@@ -180,7 +181,7 @@ def rescaling_report(
     prior = sigma_p if isinstance(sigma_p, Gaussian) else Gaussian.zero(module, sigma_p)
     symmetry = find_symmetry(posterior.module, torch.from_numpy(examples.blank))
     columns = kl_columns(posterior, prior, symmetry)
-    plan = plan_draws(posterior, examples.X, draws)
+    plan = plan_draws(posterior, examples.X, ENOUGH if draws is None else draws)
     estimate = gibbs_risk(posterior, examples.X, examples.y, derive(seed, "rescaling report"), plan)
     upper = estimate.upper(DRAWS_SHARE * delta)
     left = (1 - DRAWS_SHARE) * delta
