@@ -44,10 +44,14 @@ class Axis:
 
 @dataclass(frozen=True)
 class Rule:
-    """A dashed horizontal line that gives a scale to the rest: chance level, a published number."""
+    """A dashed horizontal line that gives a scale to the rest: chance level, a published number.
+
+    ``shaded``: the region above the line is tinted.
+    """
 
     value: float
     label: str
+    shaded: bool = False
 
     def __post_init__(self) -> None:
         plain_texts(self, f"the rule at {self.value!r}", "label")

@@ -8,13 +8,23 @@ from truerisk.report.lab.keys import SERIES, SLIDE, TEXT, Json
 from truerisk.report.lab.panel import CHOICE, Panel
 from truerisk.report.lab.rules import ASIDE
 
+TINT = 0.1  # opacity of a shaded region
+
 
 def decorated(panel: Panel, marks: list[Json]) -> list[Json]:
     """All layers of a panel, from the back to the front."""
     lines = _rule_lines(panel)
     in_front = isinstance(panel.figure.mark, Bars | Histogram)  # bars would hide them
     marks = [*marks, *lines] if in_front else [*lines, *marks]
-    return [*marks, *_rule_labels(panel), *_names(panel)]
+    return [*_shades(panel), *marks, *_rule_labels(panel), *_names(panel)]
+
+
+def _shades(panel: Panel) -> list[Json]:
+    """The tinted regions above rules, behind everything else."""
+    rows = [{"value": placed.rule.value} for placed in panel.rules if placed.rule.shaded]
+    mark = {"type": "rect", "color": panel.ink, "opacity": TINT, "tooltip": None}
+    place = {"x": {"value": 0}, "x2": {"value": "width"}, "y": {**panel.y, "field": "value"}, "y2": {"value": 0}}
+    return [{"data": {"values": rows}, "mark": mark, "encoding": place}] if rows else []
 
 
 def _rule_lines(panel: Panel) -> list[Json]:
