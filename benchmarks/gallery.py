@@ -51,7 +51,7 @@ CHOSEN = (
     Chosen("easy-examples", "easy-examples"),
     Chosen("critical-samples", "plane"),
     Chosen("memory-regularizers", "dropout"),
-    Chosen("rescaling-bounds", "twins"),
+    Chosen("rescaling-bounds", "bounds"),
     Chosen("predictiveness", "one-at-a-time"),
 )
 

@@ -25,11 +25,11 @@ from truerisk.lab.figure import Axis, Figure, Table
 from truerisk.lab.lessons.rademacher import figures as rademacher_figures
 from truerisk.lab.lessons.rescaling_bounds import figures as rescaling_figures
 from truerisk.lab.marks import Points
-from truerisk.lab.rescaling.columns import COLUMNS
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PERCENT, PLAIN
 from truerisk.measures import BOUNDS, Bound, Measures
 from truerisk.measures.audit import Audit, Moved
+from truerisk.pacbayes import COLUMNS
 from truerisk.report.certificate import render
 from truerisk.report.lab.rows import drawable
 from truerisk.report.measures import render_measures
@@ -232,10 +232,10 @@ def test_tooltips(x):
 
 def rescaling_rows(x: float) -> Rows:
     row: dict[str, Any] = {"part": "architectures", "row": "64-32", "seed": 0, "data": "mnist", "n": 60_000}
-    row |= {"weights": 9, "sigma_q": 0.1, "train_error": x, "test_error": x, "risk": x}
+    row |= {"weights": 9, "squares": 1.0, "pair": [1.0, 0.02], "tried": 1, "train_error": x, "test_error": x, "risk": x}
     for column in COLUMNS:
-        row |= {f"{column}_{form}": x for form in ("mcallester", "kl_form", "clipped")} | {f"{column}_kl": 1000 * x}
-    return Rows([row | {"posterior": kind} for kind in ("widest", "standard", "trained")])
+        row |= {f"{column}_{form}": x for form in ("mcallester", "kl_form")} | {f"{column}_kl": 1000 * x}
+    return Rows([row | {"posterior": kind} for kind in ("stated", "inferred", "trained")])
 
 
 def test_rescaling_bounds(x):
@@ -250,7 +250,7 @@ def test_rescaling_bounds(x):
                         shown += 1
                     elif title.startswith("KL "):
                         assert value(str(row[place])) >= Fraction(repr(1000 * x))
-        elif exhibit.name != "kl-ratios" and exhibit.rows:
+        elif exhibit.name not in ("kl-ratios", "curve") and exhibit.rows:
             assert exhibit.y.bound
     assert shown == 3 * 3
 
@@ -306,7 +306,7 @@ FLOATING = re.compile(r"[fFeEgG%]$")
 PLACES = [
     *sorted((ROOT / "src/truerisk").glob("cli/**/*.py")),
     *sorted((ROOT / "src/truerisk").glob("report/**/*.py")),
-    *sorted((ROOT / "src/truerisk").glob("lab/rescaling_bounds/*.py")),
+    *sorted((ROOT / "src/truerisk").glob("lab/rescaling/*.py")),
     ROOT / "src/truerisk/lab/experiments/rescaling_bounds.py",
     *sorted((ROOT / "benchmarks").glob("*_table.py")),
     ROOT / "benchmarks/certificates.py",

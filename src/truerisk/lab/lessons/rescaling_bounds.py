@@ -259,10 +259,10 @@ LESSON = Lesson(
             no_verdict="No verdict on whether rescaling turns three vacuous bounds into informative ones.",
         ),
         Finding(
-            ("twins-explode", "twins-stand-still"),
-            reproduced="Random factors multiply a bound by {0.mean}; the best rescaling undoes them all.",
-            not_reproduced="Random factors multiply one bound by only {0.mean}; the best rescaling undoes them.",
-            no_verdict="Random factors multiply a bound by {0.mean}: no verdict on five times.",
+            ("twins-explode",),
+            reproduced="Random factors multiply each bound by over {0.low}, and change no prediction.",
+            not_reproduced="Random factors multiply one bound by only {0.mean}, and change no prediction.",
+            no_verdict="Random factors multiply one bound by {0.mean}: no verdict on five times.",
         ),
     ),
     questions=(
