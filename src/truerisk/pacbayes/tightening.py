@@ -95,6 +95,12 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
     else has another. A log-scale that would move a non-zero buffer or a frozen parameter (a batch-norm
     mean) is held at 0, and ``held`` lists it.
 
+    Batch-norm statistics that were computed from the data that certify make the prior depend on those data. Fold the
+    norms before the posterior is made (``truerisk.fold_batch_norm``), and balance the result
+    (``truerisk.symmetry.canonical``). In ``benchmarks/batch_norm.py`` this also has the lowest bounds, each way of
+    writing the network with its own best standard deviation. At equal standard deviations the KL of a folded network may
+    be the larger one, but these are other posteriors: the same noise does more harm to the network as trained.
+
     >>> from torch import nn
     >>> from truerisk.symmetry import find_symmetry
     >>> net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 1, bias=False))
