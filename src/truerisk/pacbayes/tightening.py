@@ -96,10 +96,10 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
     mean) is held at 0, and ``held`` lists it.
 
     Batch-norm statistics that were computed from the data that certify make the prior depend on those data. Fold the
-    norms before the posterior is made (``truerisk.fold_batch_norm``), and balance the result
-    (``truerisk.symmetry.canonical``). In ``benchmarks/batch_norm.py`` this also has the lowest bounds, each way of
-    writing the network with its own best standard deviation. At equal standard deviations the KL of a folded network may
-    be the larger one, but these are other posteriors: the same noise does more harm to the network as trained.
+    norms before you make the posterior (``truerisk.fold_batch_norm``), and balance the folded network
+    (``truerisk.symmetry.canonical``). In ``benchmarks/batch_norm.py`` this also gave the lowest bounds, with the best
+    standard deviation for each way of writing a network. At equal standard deviations a folded network may have the
+    larger KL. But the posteriors differ: equal noise does more harm to the network as it was trained.
 
     >>> from torch import nn
     >>> from truerisk.symmetry import find_symmetry
