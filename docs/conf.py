@@ -38,7 +38,7 @@ from truerisk.codes import bits
 from truerisk.data import load
 from truerisk.lab import Rows
 from truerisk.nets import fold_batch_norm, unfoldable
-from truerisk.pacbayes import kl_chain, lifted_kl, tuned_scale
+from truerisk.pacbayes import gibbs_risk, kl_chain, lifted_kl, tuned_scale
 from truerisk.symmetry import balanced, path_lift, unit_incoming
 from truerisk.words import bound, bound_percent, lower, seen
 """

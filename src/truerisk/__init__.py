@@ -1,7 +1,7 @@
 """truerisk: what a neural network will really do on unseen data.
 
-The names below are loaded when they are first used, so that ``import truerisk`` and ``truerisk --help``
-do not wait for torch.
+The names below, and packages such as ``truerisk.bounds``, are loaded when they are first used, so that
+``import truerisk`` and ``truerisk --help`` do not wait for torch.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ _WHERE = {
     "verify": "truerisk.certificates",
 }
 
+_ROOMS = (
+    "bounds", "certificates", "codes", "data", "engine", "lab", "measures", "nets", "pacbayes", "report", "symmetry",
+    "training",
+)  # fmt: skip
+
 __all__ = [
     "Certificate",
     "Gaussian",
@@ -68,12 +73,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "lab":
-        return import_module("truerisk.lab")
+    if name in _ROOMS:
+        return import_module(f"truerisk.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'truerisk' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_ROOMS})

@@ -115,6 +115,45 @@ def test_a_command_that_computes_does_need_torch(tmp_path):
     assert "torch" in done.stderr
 
 
+ROOMS = (
+    "bounds", "certificates", "codes", "data", "engine", "lab", "measures", "nets", "pacbayes", "report", "symmetry",
+    "training",
+)  # fmt: skip
+BARE = """
+import sys
+import truerisk
+assert not [name for name in ("torch", "numpy", "scipy", "pandas") if name in sys.modules]
+listed = dir(truerisk)
+assert not [name for name in sys.modules if name.startswith("truerisk.") and name != "truerisk._version"]
+print(*listed)
+for name in sys.argv[1:]:
+    assert getattr(truerisk, name) is sys.modules[f"truerisk.{name}"]
+assert truerisk.bounds.kl_inverse(0.0, 0.0) < 1e-9
+try:
+    truerisk.nonsense
+except AttributeError as error:
+    assert "nonsense" in str(error)
+else:
+    raise AssertionError("there is no such name")
+"""
+
+
+@pytest.mark.parametrize("rooms", [ROOMS, ROOMS[::-1]])
+def test_packages_are_attributes_and_loaded_when_used(rooms):
+    """In either order, and with nothing loaded before."""
+    done = subprocess.run([sys.executable, "-c", BARE, *rooms], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(rooms) | {"certify", "tighten", "__version__"} <= set(done.stdout.split())
+
+
+def test_bounds_do_not_wait_for_torch():
+    code = (
+        "import sys; sys.modules['torch'] = None; import truerisk; print(truerisk.bounds.kl_inverse(0.5, 0.0) >= 0.5)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 # ---- one source of truth: what is said without torch is what there is -----------------------------------------------
 
 

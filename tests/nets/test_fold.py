@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import truerisk
+import truerisk.data
 from truerisk.nets import classic, fold_batch_norm, mirrored_resnet, reinitialized, resnet, unfoldable
 
 NORM = nn.modules.batchnorm._BatchNorm
@@ -414,3 +415,94 @@ def test_the_example_in_the_documentation():
     tried = doctest.testfile(str(GUIDE), module_relative=False)
     assert tried.attempted > 5
     assert not tried.failed
+
+
+# With ``affine`` -----------------------------------------------------------------------------------------------------
+
+READ = ("weights read", "own class", "batch statistics")  # the only cases that must stay as they are
+
+
+def neutral(norm: nn.Module) -> bool:
+    return not norm.running_mean.any() and bool((norm.running_var == 1).all()) and norm.num_batches_tracked == 0
+
+
+@TRACERS
+@pytest.mark.parametrize("case", [*CASES, *(name for name in LEFT if name not in READ)])
+def test_statistics_go_into_gain_and_shift(case, tracer):
+    """Wherever the norm stands: behind a layer, first, behind pooling, behind two layers, over tokens."""
+    (layers, shape) = CASES.get(case, (None, None))
+    net = learnt(nn.Sequential(*layers, nn.ReLU()) if layers else LEFT[case][0]()).eval()
+    shape = shape or LEFT[case][1]
+    before = copy.deepcopy(net.state_dict())
+    twin = fold_batch_norm(net, example(tracer, shape), affine=True)
+    assert gap(net, twin, *shape) < 1e-12
+    assert norms(twin) == norms(net)
+    assert all(neutral(m) for m in twin.modules() if isinstance(m, NORM))
+    assert all(value.equal(before[name]) for name, value in net.state_dict().items()), "the original is as it was"
+    assert unfoldable(net, example(tracer, shape), affine=True) == []
+    x = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for norm in (m for m in net.modules() if isinstance(m, NORM)):
+        norm.reset_running_stats()
+    assert (net(x) - twin(x)).abs().max() > 0.01, "statistics alone are not enough"
+
+
+@TRACERS
+@pytest.mark.parametrize("case", READ)
+def test_a_norm_that_is_more_than_affine_stays(case, tracer):
+    build, shape, names, _ = LEFT[case]
+    net, x = learnt(build()).eval(), example(tracer, shape)
+    x = torch.zeros(shape) if x is not None and case == "batch statistics" else x
+    assert gap(net, fold_batch_norm(net, x, affine=True), *shape) == 0.0
+    assert [name for name, _ in unfoldable(net, x, affine=True)] == names
+
+
+def test_two_norms_that_share_a_gain_stay():
+    """One gain cannot hold the variances of both."""
+    net = learnt(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4), nn.BatchNorm1d(4)))
+    net[3].weight = net[1].weight
+    assert gap(net, fold_batch_norm(net, affine=True), 5, 4) == 0.0
+    assert [why for _, why in unfoldable(net, affine=True)] == ["it shares tensors with another layer"] * 2
+
+
+def test_affine_frees_both_sides_of_the_gain():
+    """As trained, the running means hold the 4 and 5 channels that enter a norm; merged, none is left to free."""
+    layers = [nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU()]
+    net, x = learnt(nn.Sequential(*layers, nn.Linear(5, 2))), torch.zeros(1, 3)
+    free = {}
+    for kind, module in (
+        ("trained", net.eval()),
+        ("folded", fold_batch_norm(net)),
+        ("affine", fold_batch_norm(net, affine=True)),
+    ):
+        q, p = truerisk.Gaussian.around(module, 0.1), truerisk.Gaussian.zero(module, 1.0)
+        best = truerisk.tighten(q, p, truerisk.find_symmetry(module, x))
+        free[kind] = best.free, len(best.held), len(best.statistics)
+    assert free == {"trained": (9, 2, 4), "folded": (9, 0, 0), "affine": (18, 0, 0)}
+
+
+def test_fold_what_can_be_and_keep_the_rest_as_affine_maps():
+    """The built-in residual networks have norms behind pooling: both steps together leave no statistics of data."""
+    net = learnt(resnet((3, 16, 16), 10, (4, 8, 8)))
+    folded = fold_batch_norm(net)
+    assert not all(neutral(m) for m in folded.modules() if isinstance(m, NORM))
+    twin = fold_batch_norm(folded, affine=True)
+    assert gap(net, twin, 3, 3, 16, 16) < 1e-12
+    assert all(neutral(m) for m in twin.modules() if isinstance(m, NORM))
+
+
+def test_an_affine_twin_can_be_certified_with_the_same_factory():
+    """Its statistics are those of a new network, so nothing learned is outside the prior."""
+
+    def build():
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 10))
+
+    data = truerisk.data.load("digits")
+    data = (data.X[:300], data.y[:300])
+    torch.manual_seed(0)
+    net = build()
+    net(torch.from_numpy(data[0]))  # training mode: new statistics
+    options = {"method": "pac-bayes-around", "epochs": 1}
+    with pytest.raises(truerisk.TrueriskError, match="learned numbers outside the prior"):
+        truerisk.certify(build, data, weights=net.eval().state_dict(), **options)
+    certificate = truerisk.certify(build, data, weights=fold_batch_norm(net, affine=True).state_dict(), **options)
+    assert certificate.kl > 0

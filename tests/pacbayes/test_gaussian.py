@@ -137,6 +137,68 @@ def test_std_by_name_must_be_complete():
     assert torch.equal(q.std["2.bias"], torch.full((2,), 1.0, dtype=torch.float64))
 
 
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)))
+        self.head = nn.Linear(4, 2)
+        self.free = nn.Parameter(torch.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("std", "expected"),
+    [
+        ({"": 2.0}, {}),
+        ({"features": 0.1, "": 2.0}, {"features.": 0.1}),
+        ({"": 2.0, "features.1": 0.3, "features": 0.1, "features.1.0.bias": 0.4, "free": 0.5},
+         {"features.": 0.1, "features.1.": 0.3, "features.1.0.bias": 0.4, "free": 0.5}),
+        ({"features": 0.1, "head": 0.2, "free": 0.3}, {"features.": 0.1, "head.": 0.2, "free": 0.3}),
+    ],
+)  # fmt: skip
+def test_std_by_module(std, expected):
+    """The longest prefix wins, in whatever order entries come. ``features.1`` is no prefix of ``features.10``."""
+    for build in (Gaussian.around, Gaussian.zero):
+        gaussian = build(Deep(), std)
+        for name, value in gaussian.std.items():
+            fits = [prefix for prefix in expected if name.startswith(prefix)]
+            assert (value == (expected[max(fits, key=len)] if fits else 2.0)).all()
+
+
+def test_a_prefix_ends_at_a_dot():
+    module = nn.Sequential(*(nn.Linear(1, 1) for _ in range(11)))
+    std = Gaussian.zero(module, {"1": 0.1, "": 1.0}).std
+    assert [name for name, value in std.items() if value.max() < 1] == ["1.weight", "1.bias"]
+
+
+@pytest.mark.parametrize(
+    "key", ["feature", "features.2", "features.0.weights", "head.", ".", "features.1.1.running_mean"]
+)
+def test_a_name_that_fits_nothing_is_refused(key):
+    with pytest.raises(TrueriskError, match=r"std has an entry for .*names of this network are features, features.0"):
+        Gaussian.around(Deep(), {key: 0.1, "": 1.0})
+
+
+def test_a_std_of_another_shape_is_refused():
+    """One for each output fits a bias, and broadcasts to the columns of a weight only if there are as many."""
+    module = nn.Sequential(nn.Linear(3, 4))
+    with pytest.raises(TrueriskError, match=r"std of 0.weight is of shape \(4,\), but must be a number or .*\(4, 3\)"):
+        Gaussian.around(module, {"0": torch.ones(4)})
+    assert Gaussian.around(module, {"0": torch.ones(4), "0.weight": torch.ones(4, 1)}).std["0.weight"].shape == (4, 3)
+
+
+def test_tied_weights_listen_to_all_their_names():
+    module = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    module[1].weight = module[0].weight
+    assert (Gaussian.zero(module, {"1.weight": 0.1, "": 1.0}).std["0.weight"] == 0.1).all()
+    assert (Gaussian.zero(module, {"1.weight": 0.1, "0.weight": 0.2, "": 1.0}).std["0.weight"] == 0.2).all()
+
+
+def test_entries_for_frozen_parameters_do_no_harm():
+    module = net()
+    module[0].requires_grad_(False)
+    assert list(Gaussian.zero(module, fan_in_std(module)).std) == ["2.weight", "2.bias"]
+
+
 def test_nothing_to_draw_is_refused():
     with pytest.raises(TrueriskError, match="no trainable"):
         Gaussian.zero(nn.ReLU(), 1.0)

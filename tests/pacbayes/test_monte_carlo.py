@@ -249,6 +249,79 @@ def test_a_layered_plan_for_a_network_that_can_t_be_layered_is_no_small_risk():
     assert estimate.errors == 30
 
 
+# Inputs and labels of any kind
+
+
+@pytest.mark.parametrize(
+    "inputs", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int16]
+)
+@pytest.mark.parametrize("labels", [torch.int64, torch.int32, torch.uint8, torch.float32])
+def test_tensors_and_arrays_give_the_same_count(inputs, labels):
+    """Whole numbers that all of these types can hold."""
+    q, X, y = problem()
+    X = np.round(4 * X)
+    plain = gibbs_risk(q, X, y, 3, draws=300)
+    assert gibbs_risk(q, torch.from_numpy(X).to(inputs), torch.from_numpy(y).to(labels), 3, draws=300) == plain
+    as_arrays = torch.from_numpy(X).to(inputs), torch.from_numpy(y).to(labels).numpy()
+    assert gibbs_risk(q, as_arrays[0].float().numpy(), as_arrays[1], seed=3, draws=300) == plain
+    assert 0 < plain.errors < 300
+
+
+def test_bytes_are_divided_by_255_as_in_all_data():
+    q, X, y = problem()
+    pixels = np.abs(100 * X).clip(0, 255).astype(np.uint8)
+    expected = gibbs_risk(q, pixels.astype(np.float32) / np.float32(255), y, draws=300)
+    assert gibbs_risk(q, torch.from_numpy(pixels), y, draws=300) == expected
+    assert gibbs_risk(q, pixels.astype(np.float32), y, draws=300) != expected
+
+
+def test_token_ids_stay_integers():
+    torch.manual_seed(0)
+    q = Gaussian.around(nn.Sequential(nn.EmbeddingBag(5, 3), nn.Linear(3, 2)), 0.5)
+    tokens = torch.randint(5, (40, 4))
+    assert gibbs_risk(q, tokens, torch.zeros(40), draws=400).predictions == 400
+    assert (
+        gibbs_risk(q, tokens.int().numpy(), np.zeros(40), draws=400).risk
+        == gibbs_risk(q, tokens, np.zeros(40), draws=400).risk
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.zeros((30, 1))}, r"labels of shape \(30, 1\)"),
+        ({"y": torch.full((30,), 0.5)}, "label"),
+        ({"y": torch.full((30,), 3)}, "label 3 is beyond the 3 outputs"),
+        ({"y": torch.full((30,), -2)}, "label -2 is negative"),
+        ({"y": np.zeros(29)}, "30 inputs but 29 labels"),
+        ({"y": np.array(["a"] * 30)}, "not integers"),
+        ({"X": np.zeros((0, 3)), "y": np.zeros(0)}, "X holds no examples"),
+        ({"X": np.array([["a"] * 3] * 30)}, "turn them into real numbers"),
+        ({"draws": 10, "plan": DrawPlan(30, 30, 1, 1, 7, "float64", True)}, "give one of them"),
+    ],
+)
+def test_bad_input_is_told(change, message):
+    q, X, y = problem()
+    with pytest.raises(TrueriskError, match=message):
+        gibbs_risk(q, **({"X": X, "y": y} | change))
+
+
+def test_draws_of_a_risk_are_those_of_a_plan():
+    q, X, y = problem()
+    assert gibbs_risk(q, X, y, draws=100) == gibbs_risk(q, X, y, 0, plan_draws(q, X, 100))
+    assert gibbs_risk(q, X, y, draws=100).draws == 120  # four passes over 30 examples
+
+
+def test_an_estimate_reads_as_a_sentence():
+    """Observed rates are rounded to the nearest, upper ends up."""
+    estimate = mc.GibbsEstimate(73, 0, 73, DrawPlan(898, 449, 2, 3, 7, "float64", False))
+    assert str(estimate).startswith(
+        "observed Gibbs risk 0.0271: 73 errors in 2,694 predictions by 1,347 sampled networks; at most 0."
+    )
+    told = float(str(estimate).split("at most ")[1].split()[0])
+    assert estimate.upper(0.05) <= told < estimate.upper(0.05) + 1e-4
+
+
 # Predictions
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from functools import reduce
+from itertools import chain, pairwise
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from truerisk import memory
 from truerisk.errors import TrueriskError
 from truerisk.symmetry import path_lift
+from truerisk.symmetry.paths import lift
+from truerisk.symmetry.paths.count import count_paths
 
 # --- slow twins: networks as lists of edges, paths as lists of (place, product) -------------------------------
 
@@ -42,10 +47,11 @@ def conv(layer, height, width):
     return edges, biases
 
 
-def batch_norm(layer, height, width):
+def batch_norm(layer, height, width, bias):
+    """Edges and biases of a norm, which takes the bias of the layer before it along."""
     places = entries(layer.num_features, height, width)
     scale = layer.weight / (layer.running_var + layer.eps).sqrt()
-    shift = (layer.bias - scale * layer.running_mean).tolist()
+    shift = (layer.bias + scale * (bias - layer.running_mean)).tolist()
     return [(at, at, scale[at[0]].item()) for at in places], [(at, shift[at[0]]) for at in places]
 
 
@@ -103,8 +109,8 @@ def test_convolution_batch_norm_and_pools():
         )
     )
     paths = [(at, 1.0) for at in entries(1, 6, 5)]
-    paths = extend(paths, *conv(model[0], 6, 5))
-    paths = extend(paths, *batch_norm(model[1], 6, 5))
+    paths = extend(paths, conv(model[0], 6, 5)[0])
+    paths = extend(paths, *batch_norm(model[1], 6, 5, model[0].bias))
     paths = [(at, v) for at, v in paths if at[2] < 4]  # the last column fills no window
     paths = extend(paths, pool(2, 6, 4, 2, 1.0))
     paths = extend(paths, *conv(model[4], 3, 2))
@@ -334,10 +340,66 @@ def test_batch_size_does_not_matter():
 def test_limit():
     model = nn.Sequential(nn.Linear(3, 4, bias=False), nn.ReLU(), nn.Linear(4, 2, bias=False))
     assert len(path_lift(model, torch.zeros(1, 3), limit=24).paths) == 24
-    with pytest.raises(TrueriskError, match="limit = 23"):
+    with pytest.raises(TrueriskError, match=r"has 24 paths, which may take 0.1 GiB, but limit is 23; raise limit, or"):
         path_lift(model, torch.zeros(1, 3), limit=23)
-    with pytest.raises(TrueriskError, match="more than limit"):
-        path_lift(nn.Sequential(nn.Linear(1000, 10**4), nn.ReLU(), nn.Linear(10**4, 1)), torch.zeros(1, 1000))
+    dropped = nn.Sequential(nn.Linear(3, 4, bias=False), Few())
+    assert len(path_lift(dropped, torch.zeros(1, 3), limit=12).paths) == 3
+    with pytest.raises(TrueriskError, match=r"has 3 paths \(12 on the way\)"):
+        path_lift(dropped, torch.zeros(1, 3), limit=11)
+
+
+class Few(nn.Module):
+    def forward(self, x):
+        return x[:, :1]
+
+
+@pytest.mark.parametrize("limit", [100_000, 10**15])
+def test_too_many_paths_are_counted_and_never_listed(limit, monkeypatch):
+    """784-512-512-10: every input and hidden unit counts, and every bias. Listing them would take 100 GiB."""
+    sizes = (784, 512, 512, 10)
+    model = nn.Sequential(*chain.from_iterable((nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(sizes)))
+    monkeypatch.setattr(lift, "_Prefixes", None)  # whoever starts to list fails
+    count = reduce(lambda paths, width: (paths + 1) * width, sizes[1:], sizes[0])
+    with pytest.raises(TrueriskError, match=rf"has {count:,} paths, which may take \d\d\d GiB, but .*use path_norm"):
+        path_lift(model, torch.zeros(1, 784), limit=limit)
+
+
+def test_counts_beyond_the_range_of_floats():
+    """64^301 paths and those of biases: about 10^543.7."""
+    model = nn.Sequential(*chain.from_iterable((nn.Linear(64, 64), nn.ReLU()) for _ in range(300)))
+    with pytest.raises(TrueriskError, match=r"has about 10\^543.7 paths, which may take 10\^53\d.\d GiB, but"):
+        path_lift(model, torch.zeros(1, 64), limit=10**18)
+
+
+def test_memory_is_a_limit_too(monkeypatch):
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    monkeypatch.setattr(lift, "spare", lambda: 1000)
+    with pytest.raises(
+        TrueriskError, match=r"has 34 paths, which may take 0.1 GiB, but 0.1 GiB can be spared here; use"
+    ):
+        path_lift(model, torch.zeros(1, 3))
+    monkeypatch.setattr(lift, "spare", lambda: 100_000)
+    assert len(path_lift(model, torch.zeros(1, 3)).paths) == 34
+
+
+def test_paths_are_counted_as_they_are_listed():
+    """Convolutions, pools, a norm, biases, a residual sum: the count is the length of the list."""
+    model = nn.Sequential(
+        nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(2, 4, 2, groups=2),
+        nn.AvgPool2d(2), nn.Flatten(), nn.Linear(4, 3),
+    )  # fmt: skip
+    x = torch.zeros(1, 1, 6, 6)
+    assert count_paths(model, x).paths == len(path_lift(model, x).paths)
+
+
+def test_spare_memory(tmp_path):
+    """Of a container, the limit minus what is used; nothing where there is no limit."""
+    assert memory._group_left(tmp_path) is None
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("100\n")
+    assert memory._group_left(tmp_path) is None
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert memory._group_left(tmp_path) == 900
 
 
 def test_refusal_names_the_operation():

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from truerisk.errors import TrueriskError
+from truerisk.nets import fold_batch_norm
 from truerisk.symmetry import path_lift, path_norm
 
 POWERS = (0.5, 1.0, 2.0, 3.7, math.inf)
@@ -144,11 +145,69 @@ def test_weights_that_are_not_negative(name):
 
 @pytest.mark.parametrize("p", POWERS)
 def test_batch_norm_shift_is_one_bias(p):
+    """Together with the bias of the layer before it, if nothing else takes that layer's output."""
     model = randomise(nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1)))
     (w, b), bn = (t.item() for t in model[0].parameters()), model[1]
     scale = bn.weight.item() / math.sqrt(bn.running_var.item() + bn.eps)
     shift = bn.bias.item() - scale * bn.running_mean.item()
-    assert path_norm(model, torch.zeros(1, 1, 1, 1), p) == pytest.approx(norm([w * scale, b * scale, shift], p))
+    x = torch.zeros(1, 1, 1, 1)
+    assert path_norm(model, x, p) == pytest.approx(norm([w * scale, b * scale + shift], p))
+    apart = nn.Sequential(model[0], nn.ReLU(), model[1])
+    assert path_norm(apart, x, p) == pytest.approx(norm([w * scale, b * scale, shift], p))
+
+
+class Branches(nn.Module):
+    """The output of a layer enters a norm and goes on beside it: its bias has two ways."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm = nn.Linear(1, 1), nn.BatchNorm1d(1)
+
+    def forward(self, x):
+        y = self.layer(x)
+        return self.norm(y) - y
+
+
+def test_a_bias_that_goes_elsewhere_too_is_a_bias_of_its_own():
+    model = randomise(Branches())
+    (w, b), bn = (t.item() for t in model.layer.parameters()), model.norm
+    scale = bn.weight.item() / math.sqrt(bn.running_var.item() + bn.eps)
+    shift = bn.bias.item() - scale * bn.running_mean.item()
+    expected = [w * scale, w, b * scale, b, shift]
+    assert path_norm(model, torch.zeros(1, 1)) == pytest.approx(norm(expected, 1))
+
+
+FOLDED = {
+    "convolutions": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(3, 4, 2, bias=False),
+            nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 2),
+        ),
+        (1, 6, 6),
+    ),
+    "transposed": (
+        lambda: nn.Sequential(
+            nn.ConvTranspose1d(2, 3, 2), nn.BatchNorm1d(3, affine=False), nn.Flatten(), nn.Linear(12, 2),
+        ),
+        (2, 3),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDED)
+@pytest.mark.parametrize("p", [*POWERS, math.inf])
+def test_folding_changes_no_path(name, p):
+    """Batch norm in eval mode is an affine map: merged into the layer before it, it changes no path product."""
+    build, shape = FOLDED[name]
+    model, x = randomise(build()), torch.zeros(1, *shape)
+    for part in model:
+        if isinstance(part, nn.modules.batchnorm._BatchNorm):
+            part.running_mean.normal_(generator=torch.Generator().manual_seed(1))
+    folded = fold_batch_norm(model)
+    assert not any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in folded)
+    assert path_norm(model, x, p) == pytest.approx(path_norm(folded, x, p), rel=1e-12)
+    lifts = [path_lift(net, x, limit=10**6).paths for net in (model, folded)]
+    assert torch.allclose(*lifts, rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("p", POWERS)

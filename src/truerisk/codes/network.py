@@ -72,7 +72,8 @@ def refuse_other(network: nn.Module, start: nn.Module) -> None:
     if moved or len(mine) != len(theirs):
         raise TrueriskError(
             f"{', '.join(moved[:5]) or 'the buffers'} of the network differ from the start network, and a code holds "
-            "trainable weights only; fold batch norm into the weights (truerisk.fold_batch_norm), or do without."
+            "trainable weights only; fold batch norm into the weights (truerisk.fold_batch_norm; affine=True for norms "
+            "that it leaves), or do without."
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 
 import torch
@@ -46,12 +46,21 @@ class Gaussian:
 
     @classmethod
     def around(cls, model: nn.Module, std: Scale) -> Gaussian:
-        """Mean: the weights of ``model``. ``std``: one number, or a number or tensor for each name."""
+        """Mean: the weights of ``model``. ``std``: one number, or a number or tensor for each name.
+
+        A name may be that of a parameter (``"0.weight"``) or of a module, for all parameters in it (``"0"``,
+        ``"features.3"``). The most specific name wins, and ``""`` stands for all the rest.
+
+        >>> net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+        >>> q = Gaussian.around(net, {"0": 0.1, "0.bias": 0.2, "": 0.5})
+        >>> {name: round(float(std.mean()), 1) for name, std in q.std.items()}
+        {'0.weight': 0.1, '0.bias': 0.2, '2.weight': 0.5, '2.bias': 0.5}
+        """
         return cls(model, trainable(model), _full(model, std))
 
     @classmethod
     def zero(cls, model: nn.Module, std: Scale) -> Gaussian:
-        """Mean: 0 everywhere."""
+        """Mean: 0 everywhere. ``std``: as in ``around``."""
         means = {name: torch.zeros_like(p) for name, p in trainable(model).items()}
         return cls(model, means, _full(model, std))
 
@@ -210,11 +219,53 @@ def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def _full(module: nn.Module, std: Scale) -> dict[str, Tensor]:
-    """A standard deviation for each single weight."""
+    """A standard deviation for each weight: that of the most specific entry which the parameter fits."""
     parameters = trainable(module)
-    by_name: Mapping[str, float | Tensor]
-    by_name = std if isinstance(std, Mapping) else dict.fromkeys(parameters, std)
-    missing = parameters.keys() - by_name.keys()
+    if not isinstance(std, Mapping):
+        return {name: _spread_over(name, std, p) for name, p in parameters.items()}
+    names: dict[nn.Parameter, list[str]] = {}
+    for name, p in module.named_parameters(remove_duplicate=False):
+        names.setdefault(p, []).append(name)
+    fitting = {key for own in names.values() for name in own for key in _enclosing(name)}
+    strange = [repr(key) for key in std if key not in fitting]
+    if strange:
+        raise TrueriskError(
+            f"std has an entry for {', '.join(strange[:3])}, but the names of this network are {_some(fitting)}; "
+            "use these."
+        )
+    keys = {name: _nearest(names[p], std) for name, p in parameters.items()}
+    missing = [name for name, key in keys.items() if key is None]
     if missing:
-        raise TrueriskError(f"std has no entry for {', '.join(sorted(missing))}.")
-    return {name: torch.as_tensor(by_name[name], dtype=torch.float64).expand(p.shape) for name, p in parameters.items()}
+        raise TrueriskError(
+            f'std has no entry for {", ".join(missing[:5])}; add one for each, or the entry "" for all the rest.'
+        )
+    return {name: _spread_over(name, std[key], parameters[name]) for name, key in keys.items() if key is not None}
+
+
+def _nearest(names: list[str], std: Mapping[str, object]) -> str | None:
+    """The entry for a parameter, which may have several names: its own, else the innermost module around it."""
+    found = [(steps, key) for name in names for steps, key in enumerate(_enclosing(name)) if key in std]
+    return min(found, key=lambda pair: (not pair[1], pair[0]), default=(0, None))[1]
+
+
+def _enclosing(name: str) -> list[str]:
+    """
+    >>> _enclosing("features.0.weight")
+    ['features.0.weight', 'features.0', 'features', '']
+    """
+    parts = name.split(".")
+    return [".".join(parts[:length]) for length in range(len(parts), -1, -1)]
+
+
+def _some(names: Iterable[str]) -> str:
+    shown = sorted(name for name in names if name)
+    return ", ".join(shown[:12]) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")
+
+
+def _spread_over(name: str, value: float | Tensor, parameter: Tensor) -> Tensor:
+    value = torch.as_tensor(value, dtype=torch.float64)
+    try:
+        return value.expand(parameter.shape)
+    except RuntimeError:
+        shapes = f"of shape {tuple(value.shape)}, but must be a number or of shape {tuple(parameter.shape)}"
+        raise TrueriskError(f"the std of {name} is {shapes}; give one of them.") from None

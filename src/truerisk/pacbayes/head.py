@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from truerisk import progress
 from truerisk.errors import TrueriskError
+from truerisk.nets.evaluate import as_input, precision
 from truerisk.pacbayes.gaussian import Gaussian, trainable
 
 ROWS = 500  # images at once
@@ -38,7 +39,7 @@ class Head:
             with progress.bar("computing features", total=len(X)) as advance, torch.no_grad():
                 for start in range(0, len(X), ROWS):
                     caught.clear()
-                    out = self.module(torch.from_numpy(X[start : start + ROWS]))
+                    out = self.module(as_input(X[start : start + ROWS], precision(self.module)))
                     parts.append(self._only(caught, out))
                     advance(len(out))
         finally:

@@ -22,6 +22,8 @@ from torch.func import functional_call
 
 from truerisk import progress
 from truerisk.bounds import grouped_upper
+from truerisk.data.dataset import as_array, as_inputs, as_labels, check_not_negative
+from truerisk.data.formats.reading import tell_bytes
 from truerisk.errors import TrueriskError
 from truerisk.nets import NOTHING, cost, tally
 from truerisk.nets.evaluate import as_input
@@ -29,6 +31,7 @@ from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.head import find_head
 from truerisk.pacbayes.stochastic import Normal, NotPerExample, StochasticNetwork
 from truerisk.plan import DrawPlan
+from truerisk.words import bound, seen, several
 
 # How many draws a certificate makes follows from these. They belong to its format: verify plans the same draws.
 TRIALS = 1_000_000  # enough that Monte Carlo costs a certificate almost nothing
@@ -41,6 +44,9 @@ CHUNK_NUMBERS = 1_000_000  # drawn numbers at once: what stays near the processo
 CHUNK_ROWS = 8_000
 TIMED = 3  # chunks after which the time of all is estimated; the plan never depends on it
 LONG = 30.0  # seconds that are worth a line
+USUAL = 0.05  # the failure probability of the sentence that an estimate prints
+
+Values = np.ndarray | Tensor
 
 
 @dataclass(frozen=True)
@@ -57,15 +63,32 @@ class GibbsEstimate:
 
     @property
     def risk(self) -> float:
-        return self.errors / (self.plan.n * self.plan.passes)
+        """The observed error rate of all predictions."""
+        return self.errors / self.predictions
+
+    @property
+    def predictions(self) -> int:
+        return self.plan.n * self.plan.passes
+
+    @property
+    def draws(self) -> int:
+        """How many networks were drawn: one for each prediction, or for each group of them."""
+        return self.plan.groups * self.plan.passes
 
     def upper(self, delta: float) -> float:
         """Upper bound on the empirical Gibbs risk that fails with probability at most ``delta``."""
         p = self.plan
         return grouped_upper(self.errors, p.groups, p.size, p.n, p.passes, delta)
 
+    def __str__(self) -> str:
+        return (
+            f"observed Gibbs risk {seen(self.risk)}: {several(self.errors, 'error')} in "
+            f"{several(self.predictions, 'prediction')} by {several(self.draws, 'sampled network')}; at most "
+            f"{bound(self.upper(USUAL))} with failure probability {USUAL} (.upper(delta) for others)"
+        )
 
-def plan_draws(gaussian: Gaussian, X: np.ndarray, draws: int | None = None) -> DrawPlan:
+
+def plan_draws(gaussian: Gaussian, X: Values, draws: int | None = None) -> DrawPlan:
     """A draw for each example if that is affordable, otherwise the smallest groups that are; then passes over them.
 
     Decided before the first draw, from what draws cost: random numbers, multiplications and calls of layers, all of
@@ -73,6 +96,7 @@ def plan_draws(gaussian: Gaussian, X: np.ndarray, draws: int | None = None) -> D
     shrink a bound by nothing that shows. ``draws`` asks for this many answers in place of that, at least one for each
     example.
     """
+    X = _inputs(gaussian, X)
     n, weights = len(X), gaussian.size
     head = find_head(gaussian)
     if head is not None:
@@ -101,22 +125,80 @@ def _passes(affordable: int, n: int, draws: int | None) -> int:
 
 
 def gibbs_risk(
-    gaussian: Gaussian, X: np.ndarray, y: np.ndarray, seed: int, plan: DrawPlan | None = None
+    gaussian: Gaussian,
+    X: Values,
+    y: Values,
+    seed: int = 0,
+    plan: DrawPlan | None = None,
+    draws: int | None = None,
 ) -> GibbsEstimate:
-    """Draw networks from ``gaussian`` and count their errors on (X, y); a tie counts as an error."""
-    plan = plan or plan_draws(gaussian, X)
-    if not plan.n == len(X) == len(y):
+    """Draw networks from ``gaussian`` and count their errors on (X, y); a tie counts as an error.
+
+    ``X`` and ``y``: arrays or torch tensors, on any device. As in all data of this package, unsigned bytes are divided
+    by 255. Labels are integers from 0 to the number of outputs minus 1. ``draws``: the number of predictions, at least
+    one for each example; without it ``plan_draws`` decides what can be afforded. The same seed gives the same draws.
+
+    >>> q = Gaussian.zero(nn.Linear(2, 2), std=1.0)  # either class with probability 1/2
+    >>> estimate = gibbs_risk(q, torch.ones(100, 2), torch.zeros(100), draws=10_000)
+    >>> print(str(estimate).partition(";")[0])
+    observed Gibbs risk 0.4985: 4,985 errors in 10,000 predictions by 10,000 sampled networks
+    >>> round(estimate.upper(0.05), 3)
+    0.511
+    """
+    tell_bytes(X, "X")
+    X, labels = _inputs(gaussian, X), torch.from_numpy(_labels(y))
+    if len(X) != len(labels):
+        raise TrueriskError(f"there are {len(X):,} inputs but {len(labels):,} labels; give one label for each input.")
+    if plan is not None and draws is not None:
+        raise TrueriskError("draws and plan are two ways to say how many networks are drawn; give one of them.")
+    plan = plan or plan_draws(gaussian, X, draws)
+    if plan.n != len(X):
         raise TrueriskError(f"the plan of the draws is for {plan.n} examples, but there are {len(X)}.")
     gaussian, X = at_the_head(gaussian, X)
-    labels = torch.from_numpy(y)
     found, total, start = NOTHING, plan.passes * plan.n, time.monotonic()
     with progress.bar("sampling networks", total) as advance:
         for number, (rows, logits) in enumerate(drawn_logits(gaussian, X, seed, plan)):
+            if not number:
+                _refuse_more_classes(labels, logits)
             found += tally(logits, labels[rows])
             advance(len(logits))
             if number == TIMED:
                 _tell_time((time.monotonic() - start) / (number + 1) * math.ceil(total / len(logits)), total)
     return GibbsEstimate(found.errors, found.near_ties, found.sure, plan)
+
+
+def _inputs(gaussian: Gaussian, X: Values) -> np.ndarray:
+    """An array that the network takes: integers stay integers where it looks them up, and become floats elsewhere."""
+    array = as_array(X, "X")
+    if not array.ndim or not len(array):
+        raise TrueriskError("X holds no examples; give an array of shape (n, features...).")
+    if array.dtype.kind in "bu" and array.dtype.itemsize == 1:
+        return as_inputs(array, "X")
+    if array.dtype.kind == "f":
+        return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    array = as_inputs(array, "X")
+    try:
+        with torch.no_grad():
+            gaussian.module(torch.from_numpy(array[:2]))
+        return array
+    except Exception:  # layers refuse integers in their own ways; then they are numbers like any others
+        return array.astype(np.float64)
+
+
+def _labels(y: Values) -> np.ndarray:
+    labels = as_labels(y, "y")
+    check_not_negative(labels, "y")
+    return labels
+
+
+def _refuse_more_classes(labels: Tensor, logits: Tensor) -> None:
+    if logits.ndim != 2:
+        raise TrueriskError(f"the outputs are of shape {tuple(logits.shape)}, but must be (n, classes); reshape them.")
+    high, classes = int(labels.max()), logits.shape[1]
+    if high >= classes:
+        raise TrueriskError(
+            f"the label {high} is beyond the {classes} outputs of the network; labels must run from 0 to {classes - 1}."
+        )
 
 
 def _tell_time(seconds: float, total: int) -> None:
@@ -125,8 +207,9 @@ def _tell_time(seconds: float, total: int) -> None:
         progress.note(f"sampling {total:,} predictions takes about {progress.span(seconds)}; --draws sets the number.")
 
 
-def draw_predictions(gaussian: Gaussian, X: np.ndarray, seed: int) -> np.ndarray:
+def draw_predictions(gaussian: Gaussian, X: Values, seed: int) -> np.ndarray:
     """One prediction for each example, by networks drawn from ``gaussian``: what was certified."""
+    X = _inputs(gaussian, X)
     plan = replace(plan_draws(gaussian, X), passes=1)
     gaussian, X = at_the_head(gaussian, X)
     out = np.empty(len(X), dtype=np.int64)

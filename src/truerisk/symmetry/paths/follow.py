@@ -60,6 +60,7 @@ class Step:
     args: Any
     kwargs: Any
     named: dict[str, Any]
+    later: dict[fx.Node, Tensor]  # biases of layers that the batch norm behind them adds to its own
 
     def __getitem__(self, name: str) -> Any:
         return self.named[name]
@@ -128,22 +129,23 @@ def follow(
     entering: dict[fx.Node, Any] = {node: tensors[name] for node, name in (graph.parameters | graph.buffers).items()}
     entering |= graph.constants
     entering |= {n: start(torch.ones_like(x)) for n, x in zip(graph.inputs, graph.example, strict=True)}
+    later: dict[fx.Node, Tensor] = {}
     with torch.no_grad():
-        values = graph.walk(entering, lambda *node_and_arguments: _apply(rules, *node_and_arguments))
+        values = graph.walk(entering, lambda *node_and_arguments: _apply(rules, later, *node_and_arguments))
         ends = [values[node] for node in graph.outputs]
         if any(end is UNKNOWN for end in ends):
             raise TrueriskError("the network returns the places of maxima, where no path can end: return only values.")
         return [end if isinstance(end, Paths) else start(end.double()) for end in ends]
 
 
-def _apply(rules: Mapping[str, Rule], node: fx.Node, args: Any, kwargs: Any) -> Any:
+def _apply(rules: Mapping[str, Rule], later: dict[fx.Node, Tensor], node: fx.Node, args: Any, kwargs: Any) -> Any:
     """The value of a node: by a rule where paths enter it, by computing it where they don't."""
     leaves = list(_leaves(args, kwargs))
     if not any(isinstance(leaf, Paths) or leaf is UNKNOWN for leaf in leaves):
         return compute(node, args, kwargs)
     schema = getattr(node.target, "_schema", None)
     defaults = {a.name: a.default_value for a in schema.arguments} if schema is not None else {}
-    step = Step(node, args, kwargs, defaults | dict(zip(defaults, args, strict=False)) | kwargs)
+    step = Step(node, args, kwargs, defaults | dict(zip(defaults, args, strict=False)) | kwargs, later)
     rule = rules.get(operation(node))
     if rule is None or any(leaf is UNKNOWN for leaf in leaves):
         raise step.refusal("is not among the linear maps, ReLUs and max-pools known here")

@@ -18,6 +18,8 @@ from torch import Tensor
 from truerisk.nets.graph import operation
 from truerisk.symmetry.paths.follow import Paths, Step
 
+NORMS = {"batch_norm", "_native_batch_norm_legit_no_training"}
+
 # --- products with a weight ---------------------------------------------------------------------------------
 
 
@@ -86,11 +88,27 @@ def einsum(step: Step) -> Paths:
 
 def _biased(step: Step, x: Paths, bias: Any, behind: int) -> Paths:
     """Plus one bias for each channel, where so many axes come behind the channels."""
-    return x if bias is None else step.sum(x, x.start(step.weight(bias).reshape(-1, *[1] * behind)))
+    if bias is None:
+        return x
+    if _before_norm(step, behind):
+        step.later[step.node] = step.weight(bias)
+        return x
+    return step.sum(x, x.start(step.weight(bias).reshape(-1, *[1] * behind)))
+
+
+def _before_norm(step: Step, behind: int) -> bool:
+    """Whether nothing but a batch norm over the same channels takes the result of a layer."""
+    user = next(iter(step.node.users)) if len(step.node.users) == 1 else None
+    called = user is not None and operation(user) in NORMS and user.args[:1] == (step.node,)
+    return called and len(step.shape) == behind + 2
 
 
 def batch_norm(step: Step) -> Paths:
-    """gamma (x - mean) / sqrt(var + eps) + beta: one weight and one bias, whatever it is made of."""
+    """gamma (x - mean) / sqrt(var + eps) + beta: one weight and one bias, whatever it is made of.
+
+    The bias of a linear or convolutional layer straight before it is part of that one bias, as if the norm were folded
+    into the layer.
+    """
     x, mean, var = step.input(), step["running_mean"], step["running_var"]
     if step.named.get("training") or mean is None:
         raise step.refusal("normalises by the statistics of the batch, also in eval mode")
@@ -98,6 +116,9 @@ def batch_norm(step: Step) -> Paths:
     scale = scale if step["weight"] is None else scale * step.weight(step["weight"])
     shift = -scale * step.weight(mean) + (0.0 if step["bias"] is None else step.weight(step["bias"]))
     behind = len(x.shape) - 2
+    before = step.node.args[0]
+    if before in step.later:
+        shift = shift + scale * step.later.pop(before)
     return _biased(step, x.scale(scale.reshape(-1, *[1] * behind)), shift, behind)
 
 

@@ -89,6 +89,9 @@ def path_norm(model: nn.Module, example_input: Tensor | tuple[Tensor, ...], p: f
     ``log=True`` gives the natural logarithm, which is finite where the norm is too large for a float and -inf
     where every path is zero. A network with an operation that is not linear, a ReLU or a max-pool is refused.
 
+    Batch norm counts as the affine map that it is: folding it into the layer before it changes no path. Only the bias
+    of a layer whose output also goes elsewhere, or reaches the norm by way of another operation, starts its own paths.
+
     >>> model = nn.Sequential(nn.Linear(1, 2, bias=False), nn.ReLU(), nn.Linear(2, 1, bias=False)).double()
     >>> model[0].weight.data, model[2].weight.data = torch.tensor([[3.0], [2.0]]), torch.tensor([[1.0, -2.0]])
     >>> round(path_norm(model, torch.zeros(1, 1)), 12), round(path_norm(model, torch.zeros(1, 1), p=2), 12)

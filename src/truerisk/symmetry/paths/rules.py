@@ -4,8 +4,8 @@ The choices (after Gonon, Brisebarre, Riccietti and Gribonval 2024, "A path-norm
 
 * ReLU and abs have weight 1; a leaky ReLU of slope a (PReLU too) has weight max(1, |a|).
 * A max-pool is the sum over its window; an average counts its coefficients 1/n, an interpolation its own.
-* Batch norm is a weight gamma/sqrt(var + eps) and one bias beta - gamma mean/sqrt(var + eps), apart from the
-  bias of a convolution before it.
+* Batch norm is a weight gamma/sqrt(var + eps) and one bias beta + gamma (b - mean)/sqrt(var + eps), where b is the bias
+  of a linear or convolutional layer straight before it that feeds nothing else: the network with its norms folded.
 
 To teach paths an operation, write it in the primitives of :class:`truerisk.symmetry.paths.follow.Paths`.
 """
