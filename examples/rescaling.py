@@ -5,9 +5,9 @@ What one learns:
 * ``find_symmetry`` finds what can be rescaled: multiply the weights that enter a hidden unit by a positive number,
   divide those that leave it by the same, and the outputs stay what they were.
 * The KL divergence between posterior and prior does change on the way. ``tighten`` finds where it is smallest.
-* ``kl_chain`` prints that number beside its neighbours: tuning the width of the prior instead, doing both, and the
-  KL that no rescaling can beat, KL(lift Q, lift P). This is the chain of Rouchouse, Gonon, Gribonval and Guedj,
-  "Non-vacuous generalization bounds: can rescaling invariances help?" (arXiv 2509.26149).
+* ``kl_chain`` prints that number between its neighbors: the original KL above, and below the KL that no rescaling can
+  beat, KL(lift Q, lift P). This is the chain of Rouchouse, Gonon, Gribonval and Guedj, "Non-vacuous generalization
+  bounds: can rescaling invariances help?" (arXiv 2509.26149). Next to it are the KLs with the prior scale tuned.
 
 Nothing is certified here. The posterior is a trained network with the same small noise on all weights, and the
 prior is a standard normal; a certificate trains its posterior to stay close to its prior.

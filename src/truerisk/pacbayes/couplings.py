@@ -182,7 +182,7 @@ def mode(couplings: Couplings) -> Array:
         gain = -(gradient * step).sum(-1)
         if not (gain > SETTLED).any():
             return place + step
-        step = step * np.minimum(1.0, STRIDE / np.abs(step).max(-1))[..., None]
+        step = step / np.maximum(1.0, np.abs(step).max(-1, keepdims=True) / STRIDE)
         step = _falling(couplings, step, (gradient * step).sum(-1))
         place, couplings = place + step, couplings.moved(step)
     return place

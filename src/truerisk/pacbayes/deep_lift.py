@@ -38,6 +38,7 @@ from truerisk.seeds import derive
 
 POINTS = 256  # for each integral
 TAIL, FREEDOM = 0.1, 3  # the share of points from the t-distribution, and its degrees of freedom
+ROUNDS, STRIDE = 10, 0.2  # places of the tangents for the lower end, and how far apart they are
 CHUNK_NUMBERS = 2_000_000  # held at once in one array (16 MB)
 
 
@@ -154,33 +155,43 @@ def _mixture(normals: np.random.Generator, uniform: np.random.Generator, shape: 
 
 
 def log_ceiling(here: Couplings, tangent: Array) -> Array:
-    """An upper bound of log I_f/f(w) for a law around 0, from tangents at the log factors ``tangent``."""
-    there = here.moved(tangent)
-    height = -here.rise(tangent[..., None, :])[..., 0]
-    lone = sum(edges.a.sum(-1) for edges in (*there.into, there.out))
-    squares = lone + sum(edges.a.sum((-2, -1)) for edges in there.between)
-    bounds = [_from_start(there, start) for start in range(len(there.into))]
-    return np.asarray(height + squares / 2 + np.min(bounds, axis=0))
+    """An upper bound of log I_f/f(w) for a law around 0, by tangents at the log factors ``tangent``: the least bound.
+
+    Tangents at any place give a bound, but not always a finite one; a few other places are tried then.
+    """
+    best = np.full(tangent.shape[:-1], np.inf)
+    places = [tangent] * len(here.into)
+    for _ in range(ROUNDS):
+        for start, place in enumerate(places):
+            bound, push = _from_start(here.moved(place), start)
+            best = np.minimum(best, bound - here.rise(place[..., None, :])[..., 0])
+            places[start] = place + push
+        if np.isfinite(best).all():
+            break
+    return best
 
 
-def _from_start(there: Couplings, start: int) -> Array:
-    """A bound of the log of the integral of exp(-sum of A/2 e^(2t) + n u) that integrates this hidden layer first."""
+def _from_start(there: Couplings, start: int) -> tuple[Array, Array]:
+    """A bound of the log of the integral of e^(F(0) - F(u)) that integrates this hidden layer first.
+
+    Also a step for units whose integral is infinite, towards a place where it is not.
+    """
     excess = np.split(there.excess, np.cumsum(there.sizes)[:-1])
-    enter = [edges.a for edges in there.into]
-    enter[1:] = [a + edges.a.sum(-1) for a, edges in zip(enter[1:], there.between, strict=True)]
-    leave = [*(edges.a.sum(-2) for edges in there.between), there.out.a]
+    between = [edges.a for edges in there.between]
+    enter = [there.into[0].a, *(e.a + a.sum(-1) for e, a in zip(there.into[1:], between, strict=True))]
+    leave = [*(a.sum(-2) for a in between), there.out.a]
+    squares = sum(edges.a.sum(-1) for edges in (*there.into, there.out)) + sum(a.sum((-2, -1)) for a in between)
     total, up, down = _both_sides(enter[start], leave[start], excess[start])
-    bound, weight = total, up
-    for layer in range(start - 1, -1, -1):  # what this layer's units owe to the layer above: weight times A
-        power = excess[layer] + (there.between[layer].a * weight[..., :, None]).sum(-2)
-        bound = bound + _one_side(enter[layer], power)
-        weight = power / enter[layer]
-    weight = down
+    bound, push = squares / 2 + total, [np.zeros_like(a) for a in enter]
+    for layer in range(start - 1, -1, -1):  # the tangent of the layer above is linear in u: it adds to n
+        power = excess[layer] + (between[layer] * up[..., :, None]).sum(-2)
+        bound, push[layer] = bound + _one_side(enter[layer], power), np.where(power > 0, 0.0, -STRIDE)
+        up = np.maximum(power, 0.0) / enter[layer]
     for layer in range(start + 1, len(enter)):
-        power = -excess[layer] + (there.between[layer - 1].a * weight[..., None, :]).sum(-1)
-        bound = bound + _one_side(leave[layer], power)
-        weight = power / leave[layer]
-    return bound
+        power = -excess[layer] + (between[layer - 1] * down[..., None, :]).sum(-1)
+        bound, push[layer] = bound + _one_side(leave[layer], power), np.where(power > 0, 0.0, STRIDE)
+        down = np.maximum(power, 0.0) / leave[layer]
+    return bound, np.concatenate(push, axis=-1)
 
 
 def _both_sides(a: Array, c: Array, n: Array) -> tuple[Array, Array, Array]:
@@ -197,6 +208,6 @@ def _both_sides(a: Array, c: Array, n: Array) -> tuple[Array, Array, Array]:
 def _one_side(a: Array, power: Array) -> Array:
     """Sum of logs of the integrals of exp(-a/2 e^(2s) + power s); infinite unless all powers are positive."""
     fine = power > 0
-    power = np.where(fine, power, 1.0)
-    logs = gammaln(power / 2) - power / 2 * np.log(a / 2) - math.log(2)
+    half = np.where(fine, power, 1.0) / 2
+    logs = gammaln(half) - half * np.log(a / 2) - math.log(2)
     return np.where(fine.all(-1), logs.sum(-1), np.inf)

@@ -59,7 +59,7 @@ class LiftedKL:
     draws: int
     per_unit: Array | None = field(compare=False, repr=False)  # each unit's part of ``value``; one hidden layer only
     rescaled: float  # the least KL(Q, rescaled P): the next member of the chain
-    lower: float | None = None  # None: unknown, because the prior of a deep network is not centered at 0
+    lower: float | None = None  # None: unknown; ``how`` says why
     upper: float = math.inf
     how: str = ""  # the integrals were computed in this way: one sentence
 
@@ -105,7 +105,7 @@ def _shallow(q: Gaussian, p: Gaussian, layers: list[Layer], original: float, dra
             advance(len(rest))
     rest, error = _mean(totals)
     value = rescaled + rest
-    how = f"Each unit's orbit is integrated by quadrature, exactly, and the mean is over {draws:,} draws."
+    how = f"The orbit of each unit is integrated by quadrature, and the mean is over {draws:,} draws."
     low, high = max(0.0, value - ERRORS * error), min(rescaled, value + ERRORS * error)
     return LiftedKL(value, error, draws, per_unit, rescaled, low, high, how)
 
@@ -121,13 +121,17 @@ def _deep(q: Gaussian, p: Gaussian, layers: list[Layer], original: float, draws:
     terms = lift_terms(mine, _dense(nearest, layers), draws, seed)
     (rest, error), (above, above_error) = _mean(terms.value), _mean(terms.upper)
     upper = min(rescaled, rescaled + above + ERRORS * above_error)
-    lower = None
-    if terms.lower is not None:
+    lower, why = None, ""
+    if terms.lower is None:
+        why = "; there is no lower end, because the prior is not centered at 0"
+    elif not np.isfinite(terms.lower).all():
+        why = "; there is no lower end, because its bound is infinite for some draws"
+    else:
         below, below_error = _mean(terms.lower)
         lower = max(0.0, rescaled + below - ERRORS * below_error)
     how = (
-        f"Orbits are integrated over {len(u):,} units by importance sampling around the mode, {POINTS} points each "
-        f"(effective: {np.median(terms.effective):.0f}), and the mean is over {draws:,} draws."
+        f"The orbit of all {len(u):,} units is integrated by importance sampling (effective sample size "
+        f"{np.median(terms.effective):.0f} of {POINTS}), and the mean is over {draws:,} draws{why}."
     )
     return LiftedKL(rescaled + rest, error, draws, None, rescaled, lower, upper, how)
 
