@@ -105,7 +105,7 @@ def _shallow(q: Gaussian, p: Gaussian, layers: list[Layer], original: float, dra
             advance(len(rest))
     rest, error = _mean(totals)
     value = rescaled + rest
-    how = f"The orbit of each unit is integrated by quadrature, and the mean is over {draws:,} draws."
+    how = "The orbit of each unit is integrated by quadrature."
     low, high = max(0.0, value - ERRORS * error), min(rescaled, value + ERRORS * error)
     return LiftedKL(value, error, draws, per_unit, rescaled, low, high, how)
 
@@ -131,7 +131,7 @@ def _deep(q: Gaussian, p: Gaussian, layers: list[Layer], original: float, draws:
         lower = max(0.0, rescaled + below - ERRORS * below_error)
     how = (
         f"The orbit of all {len(u):,} units is integrated by importance sampling (effective sample size "
-        f"{np.median(terms.effective):.0f} of {POINTS}), and the mean is over {draws:,} draws{why}."
+        f"{np.median(terms.effective):.0f} of {POINTS}){why}."
     )
     return LiftedKL(rescaled + rest, error, draws, None, rescaled, lower, upper, how)
 
