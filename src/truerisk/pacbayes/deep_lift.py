@@ -38,7 +38,7 @@ from truerisk.seeds import derive
 
 POINTS = 256  # for each integral
 TAIL, FREEDOM = 0.1, 3  # the share of points from the t-distribution, and its degrees of freedom
-ROUNDS, STRIDE = 10, 0.2  # places of the tangents for the lower end, and how far apart they are
+ROUNDS = 10  # places of tangents that the lower end may try
 CHUNK_NUMBERS = 2_000_000  # held at once in one array (16 MB)
 
 
@@ -157,15 +157,17 @@ def _mixture(normals: np.random.Generator, uniform: np.random.Generator, shape: 
 def log_ceiling(here: Couplings, tangent: Array) -> Array:
     """An upper bound of log I_f/f(w) for a law around 0, by tangents at the log factors ``tangent``: the least bound.
 
-    Tangents at any place give a bound, but not always a finite one; a few other places are tried then.
+    Tangents at any place give a bound, but not always a finite one. It is finite where the bound's own integrand has
+    its maximum; Newton's method, with the Hessian of F, goes there if need be.
     """
     best = np.full(tangent.shape[:-1], np.inf)
     places = [tangent] * len(here.into)
     for _ in range(ROUNDS):
         for start, place in enumerate(places):
-            bound, push = _from_start(here.moved(place), start)
+            there = here.moved(place)
+            bound, slope = _from_start(there, start)
             best = np.minimum(best, bound - here.rise(place[..., None, :])[..., 0])
-            places[start] = place + push
+            places[start] = place - np.linalg.solve(there.slopes()[1], slope[..., None])[..., 0]
         if np.isfinite(best).all():
             break
     return best
@@ -174,7 +176,7 @@ def log_ceiling(here: Couplings, tangent: Array) -> Array:
 def _from_start(there: Couplings, start: int) -> tuple[Array, Array]:
     """A bound of the log of the integral of e^(F(0) - F(u)) that integrates this hidden layer first.
 
-    Also a step for units whose integral is infinite, towards a place where it is not.
+    Also minus the slope of the bound's log-integrand at 0, but for the layer that is integrated first.
     """
     excess = np.split(there.excess, np.cumsum(there.sizes)[:-1])
     between = [edges.a for edges in there.between]
@@ -182,16 +184,16 @@ def _from_start(there: Couplings, start: int) -> tuple[Array, Array]:
     leave = [*(a.sum(-2) for a in between), there.out.a]
     squares = sum(edges.a.sum(-1) for edges in (*there.into, there.out)) + sum(a.sum((-2, -1)) for a in between)
     total, up, down = _both_sides(enter[start], leave[start], excess[start])
-    bound, push = squares / 2 + total, [np.zeros_like(a) for a in enter]
+    bound, slope = squares / 2 + total, [np.zeros_like(a) for a in enter]
     for layer in range(start - 1, -1, -1):  # the tangent of the layer above is linear in u: it adds to n
         power = excess[layer] + (between[layer] * up[..., :, None]).sum(-2)
-        bound, push[layer] = bound + _one_side(enter[layer], power), np.where(power > 0, 0.0, -STRIDE)
+        bound, slope[layer] = bound + _one_side(enter[layer], power), enter[layer] - power
         up = np.maximum(power, 0.0) / enter[layer]
     for layer in range(start + 1, len(enter)):
         power = -excess[layer] + (between[layer - 1] * down[..., None, :]).sum(-1)
-        bound, push[layer] = bound + _one_side(leave[layer], power), np.where(power > 0, 0.0, STRIDE)
+        bound, slope[layer] = bound + _one_side(leave[layer], power), power - leave[layer]
         down = np.maximum(power, 0.0) / leave[layer]
-    return bound, np.concatenate(push, axis=-1)
+    return bound, np.concatenate(slope, axis=-1)
 
 
 def _both_sides(a: Array, c: Array, n: Array) -> tuple[Array, Array, Array]:
