@@ -18,7 +18,7 @@ from truerisk.report.orbit import HEIGHT, LABEL_HEIGHT, _inner, _kl_range, _leve
 EVIL = "<script>alert(1)</script>"
 FACTS = {"Network": "one hidden layer", "Prior": "around 0"}
 COMMAND = "python walk.py"
-LIFTED = LiftedKL(988.76, 0.123, 1234, np.zeros(3), 1000.04)
+LIFTED = LiftedKL(988.76, 0.123, 1234, np.zeros(3), 1000.04, 987.66, 989.87, "The orbit is integrated by hand.")
 CHAIN = Chain(1500.04, 900.04, 1000.04, 800.04, LIFTED)
 PLACES = np.linspace(-1.5, 1.5, 13).tolist()
 
@@ -64,19 +64,22 @@ def test_everything_is_on_the_page(page):
     assert "The same function, at a KL of 1,500.1 or of 1,000.1 nats." in text
     rows = [
         "As trained 1,500.1",
-        "Prior's width tuned 900.1",
+        "Prior scale tuned 900.1",
         "Optimally rescaled 1,000.1",
         "Both 800.1",
         "Lifted 988.7",
     ]
     for row in [*rows, "Network one hidden layer", "Prior around 0", COMMAND]:
         assert row in text
-    assert "1,234 draws with a standard error of 0.12" in text
-    assert "saves 33% of the KL, the best width of the prior 40%, both together 47%" in text
+    assert "Estimated from 1,234 draws (standard error 0.12), between 987.6 and 989.9. The orbit is" in text
+    assert "exact" not in text
+    places = [text.index(name) for name in ("As trained 1", "Optimally", "Lifted 988", "Prior scale tuned", "Both 800")]
+    assert places == sorted(places)
+    assert "saves 33% of the KL, the best prior scale 40%, both together 47%" in text
     assert "at 26 places" in text
     assert "at most 6e-15 at all places" in text  # 5.25e-15, rounded up
     labels = re.findall(r">([a-z ]+ [\d,.]+)</text>", page)
-    levels = ["as trained 1,500.1", "both 800.1", "lifted 988.7", "rescaled 1,000.1", "width tuned 900.1"]
+    levels = ["as trained 1,500.1", "both 800.1", "lifted 988.7", "rescaled 1,000.1", "scale tuned 900.1"]
     assert sorted(labels) == sorted(levels)  # the wide figure; on a phone the numbers are in the table only
     for level in levels:
         assert f">{level.rpartition(' ')[0]}</text>" in page
@@ -88,6 +91,19 @@ def test_without_the_lifted_kl():
     assert "ifted" not in text
     assert "make this page again" not in text
     assert "random" not in text
+
+
+def test_a_lifted_kl_without_a_lower_end():
+    text = Outline(render_orbit(STEPS, replace(CHAIN, lifted=replace(LIFTED, lower=None)), FACTS)).words
+    assert "(standard error 0.12), at most 989.9." in text
+    assert "between 987" not in text
+
+
+def test_why_there_is_no_lifted_kl():
+    chain = replace(CHAIN, lifted=None, lifted_note="the network contains Conv2d; use another.")
+    text = Outline(render_orbit(STEPS, chain, FACTS)).words
+    assert "No lifted KL: the network contains Conv2d; use another." in text
+    assert "lifted at most rescaled" not in text
 
 
 def test_text_never_becomes_markup():

@@ -1,10 +1,10 @@
-"""What rescaling gives, beside what tuning the prior's width gives: four numbers that belong together.
+"""The KL after rescaling, next to the KL with the prior scale tuned: numbers that belong together.
 
     KL(lift Q, lift P) <= KL after rescaling <= KL(Q, P)
 
 (Rouchouse, Gonon, Gribonval, Guedj, arXiv 2509.26149). One factor on the prior's standard deviations already
 wins much of what rescaling wins, so a fair table has both, alone and together. A certificate may use the
-rescaled KL for free; a tuned width would have to be paid for.
+rescaled KL without further delta; delta would have to cover the choice of a prior scale.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from scipy.optimize import brentq
 from torch import Tensor
 
+from truerisk.pacbayes.dense import NoLift
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
 from truerisk.pacbayes.scale import tuned_scale
@@ -24,19 +25,23 @@ from truerisk.symmetry import Symmetry
 from truerisk.words import nats
 
 ROUNDS = 30  # of Brent's method; it takes five or six
-SETTLED = 1e-6  # of the logarithm of a width: what it changes in the KL is of second order
-REACH = 20.0  # and how far from the best width without rescaling the search may go: a factor of 5e8
+SETTLED = 1e-6  # of the logarithm of a prior scale: what it changes in the KL is of second order
+REACH = 20.0  # and how far from the best prior scale without rescaling the search may go: a factor of 5e8
 
 
 @dataclass(frozen=True)
 class Chain:
-    """KLs in nats. ``lifted``: the exact KL of the lifts, for networks with one hidden layer, where asked for."""
+    """KLs in nats. ``tuned_scale`` and ``both`` belong to another prior: the best factor times its standard deviations.
+
+    ``lifted``: the KL of the lifts, estimated, if draws were given; ``lifted_note``: why there is none ("" otherwise).
+    """
 
     original: float
     tuned_scale: float
     rescaled: float
     both: float
     lifted: LiftedKL | None = None
+    lifted_note: str = ""
 
     def saved(self, kl: float) -> float:
         """How much smaller ``kl`` is than the original KL, as a share of it.
@@ -47,20 +52,33 @@ class Chain:
         return 1 - kl / self.original if self.original else 0.0
 
     def __str__(self) -> str:
+        """The chain from its largest member to its smallest, then the KLs of the prior with another scale."""
         lines = [
+            "KL(posterior, prior) in nats",
             f"{nats(self.original):>14}  original",
-            f"{nats(self.tuned_scale):>14}  with the prior's width tuned (to be paid for)",
             f"{nats(self.rescaled):>14}  optimally rescaled",
-            f"{nats(self.both):>14}  both",
         ]
         if self.lifted is not None:
-            error = f"+- {self.lifted.standard_error:.2g}, {self.lifted.draws:,} draws"
-            lines.append(f"{nats(self.lifted.value, down=True):>14}  exact KL of the lifts ({error})")
-        return "KL(posterior, prior) in nats\n" + "\n".join(lines)
+            lines.append(f"{nats(self.lifted.value, down=True):>14}  lifted: {estimated(self.lifted)}")
+        lines += [f"    no lifted KL: {self.lifted_note}"] * bool(self.lifted_note)
+        lines += [
+            "with the prior scale tuned, a choice that delta would have to cover",
+            f"{nats(self.tuned_scale):>14}  prior scale tuned",
+            f"{nats(self.both):>14}  prior scale tuned and optimally rescaled",
+        ]
+        return "\n".join(lines)
+
+
+def estimated(lifted: LiftedKL) -> str:
+    """How sure a lifted KL is, in words."""
+    ends = f"at most {nats(lifted.upper)}"
+    if lifted.lower is not None:
+        ends = f"between {nats(lifted.lower, down=True)} and {nats(lifted.upper)}"
+    return f"estimated from {lifted.draws:,} draws (standard error {lifted.standard_error:.2g}), {ends}"
 
 
 def kl_chain(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, draws: int = 0, seed: int = 0) -> Chain:
-    """Original, tuned width, rescaled, both; with ``draws``, the exact lifted KL too.
+    """Original, tuned prior scale, rescaled, both; with ``draws``, the lifted KL too, or a note why there is none.
 
     >>> import torch
     >>> from truerisk import find_symmetry
@@ -71,31 +89,36 @@ def kl_chain(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, draws: in
     """
     best = tighten(posterior, prior, symmetry).log_scales
     together = rescale_and_tune(posterior, prior, symmetry, best)
-    lifted = lifted_kl(posterior, prior, draws, seed) if draws else None
-    return Chain(*kls(posterior, prior, symmetry, best, together), lifted)
+    lifted, note = None, ""
+    if draws:
+        try:
+            lifted = lifted_kl(posterior, prior, draws, seed)
+        except NoLift as reason:
+            note = str(reason)
+    return Chain(*kls(posterior, prior, symmetry, best, together), lifted, note)
 
 
 def kls(
     posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, best: Tensor, together: Tensor
 ) -> tuple[float, float, float, float]:
-    """The four KLs from log-scales: the best ones as they are, and the best ones for a tuned width."""
+    """The four KLs from log-scales: the best ones as they are, and the best ones for a tuned prior scale."""
     rescaled = posterior.kl(symmetry.rescale(prior, best))
     _, both = tuned_scale(posterior, symmetry.rescale(prior, together))
     return posterior.kl(prior), tuned_scale(posterior, prior)[1], rescaled, both
 
 
 def rescale_and_tune(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, start: Tensor) -> Tensor:
-    """The best log-scales for a prior whose width is tuned too: a search over the width, with ``tighten`` inside.
+    """The best log-scales for a prior whose scale is tuned too: a search over the scale, with ``tighten`` inside.
 
     Let F(s) be the least KL over log-scales t if the prior's standard deviations are multiplied by exp(s), and phi(s)
     the best s for the t that is best at s. By the envelope theorem F'(s) = N (1 - exp(2 (phi(s) - s))) for N weights,
     so F is least where phi(s) = s. Minimizing over t and s in turn is to apply phi again and again: slow in deep
-    networks, where log-scales make up for almost any width. Here the sign of phi(s) - s leads to a bracket, and
+    networks, where log-scales make up for almost any prior scale. Here the sign of phi(s) - s leads to a bracket, and
     Brent's method to the root.
 
     For a prior around 0 the KL is convex in (t, s) together: its terms are convex functions of sums of them. So F is
     convex and the root is the minimum. For other priors it is a stationary point, with nothing proved. The best of all
-    that was seen is returned, ``start`` and the best width without rescaling included: never worse than either.
+    that was seen is returned, ``start`` and the best prior scale without rescaling included: never worse than either.
     """
     seen = [(tuned_scale(posterior, symmetry.rescale(prior, start))[1], start)]
 

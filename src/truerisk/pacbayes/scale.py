@@ -1,4 +1,4 @@
-"""The prior's width, tuned after the fact: the baseline that any cleverer treatment of the KL has to beat."""
+"""The prior scale, tuned after the fact: the baseline that any cleverer treatment of the KL has to beat."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Any
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
 from truerisk.pacbayes import Chain
+from truerisk.pacbayes.chain import estimated
 from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, FLOOR, INK, PARTS
@@ -68,6 +69,7 @@ def render_orbit(steps: Sequence[Step], chain: Chain, facts: Mapping[str, str], 
             chain=_chain(chain),
             saved=[_saved(chain, kl) for kl in (chain.rescaled, chain.tuned_scale, chain.both)],
             lifted=chain.lifted is not None,
+            lifted_note=chain.lifted_note,
             facts=facts,
             command=command,
         )
@@ -103,30 +105,35 @@ def _figure(steps: Sequence[Step], chain: Chain) -> dict[str, Any]:
 
 
 def _chain(chain: Chain) -> list[dict[str, str]]:
-    """Each KL with what it means."""
+    """Each KL with its meaning: the chain from the largest member down, then the KLs of the prior with another scale."""
     rows = [
         ("As trained", chain.original, "The posterior and the prior as they are."),
         (
-            "Prior's width tuned",
-            chain.tuned_scale,
-            "All standard deviations of the prior times one factor, the best one. It is chosen after the posterior is "
-            "known, so a certificate would have to pay for it.",
-        ),
-        (
             "Optimally rescaled",
             chain.rescaled,
-            "The smallest KL on the orbit. It is free: a certificate may use it as it stands.",
+            "The smallest KL on the orbit. A certificate may use it as it stands: rescaling uses no delta.",
         ),
-        ("Both", chain.both, "The best rescaling and the best factor together. The factor is still not free."),
     ]
     if chain.lifted is not None:
         meaning = (
             "The KL between the laws of the orbits themselves. No rescaling of this prior gets below it, so it says "
-            f"how much is left. A mean over {chain.lifted.draws:,} draws with a standard error of "
-            f"{chain.lifted.standard_error:.2g}, so it enters no certificate."
+            f"how much is left. {_sentence(estimated(chain.lifted))} {chain.lifted.how} It enters no certificate."
         )
         rows.append((LIFTED.capitalize(), chain.lifted.value, meaning))
+    rows += [
+        (
+            "Prior scale tuned",
+            chain.tuned_scale,
+            "All standard deviations of the prior times one factor, the best one. It is chosen after the posterior is "
+            "known, so delta would have to cover the choice.",
+        ),
+        ("Both", chain.both, "The best rescaling and the best factor together. Delta would have to cover the factor."),
+    ]
     return [{"name": name, "value": _nats(name, value), "meaning": meaning} for name, value, meaning in rows]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _nats(name: str, value: float) -> str:
@@ -227,7 +234,7 @@ def _named(chain: Chain) -> list[tuple[str, float, str]]:
     lifted = [] if chain.lifted is None else [(LIFTED, chain.lifted.value, FLOOR)]
     return [
         ("as trained", chain.original, INK),
-        ("width tuned", chain.tuned_scale, PARTS[1]),
+        ("scale tuned", chain.tuned_scale, PARTS[1]),
         ("rescaled", chain.rescaled, INK),
         ("both", chain.both, PARTS[3]),
         *lifted,
