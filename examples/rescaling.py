@@ -73,7 +73,10 @@ def main(name: str, page: str) -> None:
     report = rescaling_report(model, data, SIGMA_Q, SIGMA_P, form="mcallester", name="64-32", lifted=0)
     print(f"{report}\n\n{report.moved}\n")
 
-    facts = {"Network": f"{q.size:,} weights, {sym.dim} free log-scales", "Data": f"{data.name}, {len(data.X):,} examples"}
+    facts = {
+        "Network": f"{q.size:,} weights, {sym.dim} free log-scales",
+        "Data": f"{data.name}, {len(data.X):,} examples",
+    }
     facts |= {"Posterior": f"around the trained weights, standard deviation {SIGMA_Q:.4g}"}
     facts |= {"Prior": f"around 0, standard deviation {SIGMA_P:g}"}
     steps = walk(q, p, sym, best.log_scales, X)

@@ -135,7 +135,9 @@ def test_a_wrong_jacobian_is_seen(widths, biases, monkeypatch):
 def row(means, stds):
     net = mlp(*[1] * (len(means) + 1), biases=False)
     names = [name for name, _ in net.named_parameters()]
-    return Gaussian(net, *({n: torch.tensor([[float(x)]]) for n, x in zip(names, v, strict=True)} for v in (means, stds)))
+    return Gaussian(
+        net, *({n: torch.tensor([[float(x)]]) for n, x in zip(names, v, strict=True)} for v in (means, stds))
+    )
 
 
 def product_kl(q, p, step=0.01):
@@ -286,7 +288,10 @@ def test_the_bound_from_above_lies_above(widths, biases):
         exact = grid_log_integral(law, weights) - log_density(law, weights)
         here = Couplings.of(law, weights)
         best = mode(here)
-        gaps += [float(log_ceiling(here, tangent)) - exact for tangent in (best, best + 0.3 * rng.standard_normal(best.shape))]
+        gaps += [
+            float(log_ceiling(here, tangent)) - exact
+            for tangent in (best, best + 0.3 * rng.standard_normal(best.shape))
+        ]
     assert min(gaps) > -1e-6
     assert min(gaps) < 0.3 * sum(widths[1:-1])
 
@@ -360,7 +365,11 @@ def test_rescaling_either_law_changes_nothing(centered):
     net = mlp(6, 4, 5, 3, 2, activation=nn.LeakyReLU)
     q, p = random_gaussian(net, rng, 1.0, 0.4), random_gaussian(net, rng, 0.0 if centered else 0.3, 0.4)
     plain = lifted_kl(q, p, draws=50, seed=3)
-    for mine, theirs in ((rescaled(q, rng, 2.0), p), (q, rescaled(p, rng, 2.0)), (rescaled(q, rng, 2.0), rescaled(p, rng, 2.0))):
+    for mine, theirs in (
+        (rescaled(q, rng, 2.0), p),
+        (q, rescaled(p, rng, 2.0)),
+        (rescaled(q, rng, 2.0), rescaled(p, rng, 2.0)),
+    ):
         moved = lifted_kl(mine, theirs, draws=50, seed=3)
         for name in ("value", "upper", "lower", "standard_error", "rescaled"):
             if getattr(plain, name) is not None:

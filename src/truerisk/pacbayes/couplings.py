@@ -73,9 +73,7 @@ class Couplings:
             edges.append(Edges(a, g))
         inputs = [law[0].mean.shape[1], *(layer.mean.shape[1] - layer.biased for layer in law[1:])]
         into = [Edges(*(e.sum(-1) for e in edges[0]))]
-        into += [
-            Edges(*(e[..., n:].sum(-1) for e in edge)) for edge, n in zip(edges[1:-1], inputs[1:-1], strict=True)
-        ]
+        into += [Edges(*(e[..., n:].sum(-1) for e in edge)) for edge, n in zip(edges[1:-1], inputs[1:-1], strict=True)]
         between = [Edges(*(e[..., :n] for e in edge)) for edge, n in zip(edges[1:-1], inputs[1:-1], strict=True)]
         out = Edges(*(e[..., : inputs[-1]].sum(-2) for e in edges[-1]))
         fans = [layer.mean.shape for layer in law]
