@@ -4,14 +4,16 @@ Run it with ``make verdicts`` (some 20 minutes on two cores, it resumes where it
 
     truerisk lab run --all --out runs
 
-with ``python -m benchmarks.verdicts runs``. ``docs/verdicts.json`` keeps the numbers; README quotes their sentence, and
-a test compares both pages with them.
+with ``python -m benchmarks.verdicts runs``. Names after the folder (``runs rescaling-bounds``) replace the numbers of
+these experiments only. ``docs/verdicts.json`` keeps the numbers; README quotes their sentence, and a test compares both
+pages with them.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +28,24 @@ KEPT = ("name", "says", "source", "group", "published", "threshold", "verdict", 
 SCALE = "quick"
 
 
-def collect(folder: str) -> dict[str, Any]:
-    """What the pages of a folder say at quick scale, without the parts that change from run to run."""
+def collect(folder: str, only: Sequence[str] = ()) -> dict[str, Any]:
+    """What the pages of a folder say at quick scale; with ``only``, other experiments stay as they are recorded."""
     found = {s["name"]: s for s in summaries(Store(folder)) if s["scale"] == SCALE and not s["data"]}
-    absent = [name for name in names() if name not in found]
+    absent = [name for name in only or names() if name not in found]
     if absent:
         sys.exit(f"{folder} has no quick run of {', '.join(absent)}; run truerisk lab run --all --out {folder} first.")
-    entries = [
-        {
-            "name": name,
-            "runs": found[name]["runs"],
-            "tally": found[name]["tally"],
-            "claims": [
-                {**{key: claim[key] for key in KEPT}, "cells": len(claim["cells"]), "commitment": claim["commitment"]}
-                for claim in found[name]["claims"]
-            ],
-        }
-        for name in names()
+    kept = {entry["name"]: entry for entry in json.loads(FILE.read_text())["experiments"]} if only else {}
+    fresh = {name: _entry(found[name]) for name in only or names()}
+    return {"scale": SCALE, "experiments": [{**kept, **fresh}[name] for name in names()]}
+
+
+def _entry(summary: dict[str, Any]) -> dict[str, Any]:
+    """One experiment without the parts that change from run to run."""
+    claims = [
+        {**{key: claim[key] for key in KEPT}, "cells": len(claim["cells"]), "commitment": claim["commitment"]}
+        for claim in summary["claims"]
     ]
-    return {"scale": SCALE, "experiments": entries}
+    return {"name": summary["name"], "runs": summary["runs"], "tally": summary["tally"], "claims": claims}
 
 
 def sentence(record: dict[str, Any]) -> str:
@@ -93,12 +94,12 @@ def plain(text: str) -> str:
     return text.replace("\\", "\\\\").replace("*", "\\*").replace("`", "\\`").replace("|", "\\|")
 
 
-def write(folder: str) -> None:
-    record = collect(folder)
+def write(folder: str, only: Sequence[str] = ()) -> None:
+    record = collect(folder, only)
     FILE.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     FILE.with_suffix(".rst").write_text(page(record))
     print(sentence(record))
 
 
 if __name__ == "__main__":
-    write(sys.argv[1] if len(sys.argv) > 1 else "runs")
+    write(sys.argv[1] if len(sys.argv) > 1 else "runs", sys.argv[2:])
