@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from truerisk.atomic import write_atomically
 from truerisk.errors import TrueriskError
-from truerisk.pacbayes import Chain
+from truerisk.pacbayes import Chain, Step
 from truerisk.pacbayes.chain import estimated
 from truerisk.report.certificate import NARROW, WIDE, templates
 from truerisk.report.extra import extra
@@ -27,20 +26,6 @@ LIFTED = "lifted"
 EDGE = 0.06  # of the KL's axis: room below the smallest number
 BEYOND = 0.45  # and above the original: how much of a steep walk is shown
 SMALLEST, LARGEST = 1e-17, 1e-12  # relative changes: the axis holds these at least
-
-
-@dataclass(frozen=True)
-class Step:
-    """A point of a walk along the orbit.
-
-    ``at``: where on its line; 0 is the optimum, and one step is as far as from the start to the optimum.
-    ``change``: the largest change of an output of the network, relative to the largest output.
-    """
-
-    line: str
-    at: float
-    kl: float
-    change: float
 
 
 def write_orbit(
