@@ -66,17 +66,12 @@ def fold_batch_norm(module: nn.Module, example_input: Example | None = None, aff
     ([0.0, 0.0, 0.0, 0.0], [-3.0, -3.0, -3.0, -3.0])
     """
     twin = _copied(module)
-    plan = _plan(twin, example_input, affine)[0]
-    for norm, layer in plan.items():
+    for norm, layer in _plan(twin, example_input, affine)[0].items():
         if affine:
             _absorb(twin.get_submodule(norm))
-            continue
-        merged = twin.get_submodule(norm)
-        _merge(twin.get_submodule(layer), merged)
-        places = [name for name, other in twin.named_modules(remove_duplicate=False) if other is merged]
-        for place in places:
-            parent, _, last = place.rpartition(".")
-            setattr(twin.get_submodule(parent), last, nn.Identity())
+        else:
+            _merge(twin.get_submodule(layer), twin.get_submodule(norm))
+            _replace(twin, twin.get_submodule(norm))
     return twin.eval()
 
 
@@ -174,6 +169,13 @@ def _merge(layer: nn.Module, norm: nn.Module) -> None:
         layer.bias = nn.Parameter(bias, requires_grad=layer.weight.requires_grad)
     else:
         layer.bias.copy_(bias)
+
+
+def _replace(network: nn.Module, merged: nn.Module) -> None:
+    """Put an identity wherever the norm stood, under all its names."""
+    for place in [name for name, other in network.named_modules(remove_duplicate=False) if other is merged]:
+        parent, _, last = place.rpartition(".")
+        setattr(network.get_submodule(parent), last, nn.Identity())
 
 
 @torch.no_grad()

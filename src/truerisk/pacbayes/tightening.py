@@ -97,7 +97,7 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
 
     Batch-norm statistics that were computed from the data that certify make the prior depend on those data. Fold the
     norms before you make the posterior (``truerisk.fold_batch_norm``), and balance the folded network
-    (``truerisk.symmetry.canonical``). In ``benchmarks/batch_norm.py`` this also gave the lowest bounds, with the best
+    (``truerisk.symmetry.balanced``). In ``benchmarks/batch_norm.py`` this also gave the lowest bounds, with the best
     standard deviation for each way of writing a network. At equal standard deviations a folded network may have the
     larger KL. But the posteriors differ: equal noise does more harm to the network as it was trained.
 

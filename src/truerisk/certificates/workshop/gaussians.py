@@ -83,8 +83,7 @@ def refuse_learnt(arch: Architecture) -> None:
     if learnt:
         raise TrueriskError(
             f"the trained network has learned numbers outside the prior ({', '.join(learnt[:5])}); unfreeze all "
-            "parameters and use truerisk.fold_batch_norm (affine=True for norms that it leaves), or give --unlabeled "
-            "or --fresh."
+            "parameters and use truerisk.fold_batch_norm, or give --unlabeled or --fresh."
         )
 
 

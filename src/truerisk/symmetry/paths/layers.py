@@ -116,9 +116,9 @@ def batch_norm(step: Step) -> Paths:
     scale = scale if step["weight"] is None else scale * step.weight(step["weight"])
     shift = -scale * step.weight(mean) + (0.0 if step["bias"] is None else step.weight(step["bias"]))
     behind = len(x.shape) - 2
-    before = step.node.args[0]
-    if before in step.later:
-        shift = shift + scale * step.later.pop(before)
+    for layer in step.node.all_input_nodes:
+        if layer in step.later:
+            shift = shift + scale * step.later.pop(layer)
     return _biased(step, x.scale(scale.reshape(-1, *[1] * behind)), shift, behind)
 
 
