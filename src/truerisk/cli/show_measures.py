@@ -15,8 +15,8 @@ from truerisk.measures import BOUNDS, MEASURES, Measures
 from truerisk.measures.audit import Audit, Moved
 from truerisk.measures.finding import bounds_sentences, criterion, errors_sentence, headline, zoo_sentence
 from truerisk.measures.ratios import factor
-from truerisk.measures.registry import COSTS, NEEDS, Measure
-from truerisk.measures.words import by_family, by_reason, quantity, verdict
+from truerisk.measures.registry import COSTS, NEEDS, Measure, key_of, name_of
+from truerisk.measures.words import before_after, by_family, by_reason, quantity, verdict
 from truerisk.measures.zoo import zoo
 
 
@@ -71,7 +71,7 @@ def _leading(found: Measures, names: list[str]) -> Table:
         other = None if found.reference is None else found.reference.found.values.get(name)
         cells = ["" if other is None else quantity(other.value, other.log), factor(found.ratio(name))] if random else []
         tau, where = zoo().measures[name].tau, "" if place is None else str(place)
-        made.add_row(escape(name), quantity(value.value, value.log), *cells, where, f"{tau:+.2f}")
+        made.add_row(escape(name_of(name)), quantity(value.value, value.log), *cells, where, f"{tau:+.2f}")
     return made
 
 
@@ -80,7 +80,7 @@ def _everything(console: Console, found: Measures, shown: Shown) -> None:
     entries = [MEASURES[name] for name in found.values if shown.family in (None, MEASURES[name].family)]
     if entries:
         console.print(_measures(found, entries))
-        if any(found.values[entry.name].error for entry in entries):
+        if any(found.values[key_of(entry.name)].error for entry in entries):
             console.print("\nAfter +-: one standard error of an estimate from random draws or from some examples.")
     if found.bounds and not shown.family:
         console.print(_bounds(found))
@@ -103,7 +103,7 @@ def _measures(found: Measures, entries: list[Measure]) -> Table:
     for family, members in by_family(entries).items():
         made.add_row(f"[bold]{escape(family)}[/bold]")
         for entry in members:
-            value = found.values[entry.name]
+            value = found.values[key_of(entry.name)]
             rescaled = "unchanged" if entry.invariant else "[yellow]may change[/yellow]"
             number = quantity(value.value, value.log) + (f" +- {value.error:.2g}" if value.error else "")
             made.add_row(escape(entry.name), number, rescaled, escape(entry.meaning))
@@ -114,7 +114,7 @@ def _layers(found: Measures) -> Table:
     made = table("measure", "value", "layer", title="Layer by layer")
     for name, value in found.values.items():
         for number, (layer, part) in enumerate(value.layers.items()):
-            made.add_row("" if number else escape(name), quantity(float(part)), escape(layer))
+            made.add_row("" if number else escape(name_of(name)), quantity(float(part)), escape(layer))
     return made
 
 
@@ -155,12 +155,11 @@ def audit(found: Audit, how: str, out: Path, report: Path | None, *, full: bool 
 
 def _moves(found: Audit) -> Table:
     """Every number."""
-    made = table("measure or bound", "before", "by definition", "verdict")
+    made = table("measure or bound", "before", "after", "by definition", "verdict", numbers=(1, 2))
     for family, members in by_family(found.moves.values()).items():
         made.add_row(f"[bold]{escape(family)}[/bold]")
         for moved in members:
-            value = words.magnitude(moved.value) if moved.kind == "bound" else quantity(moved.value)
-            made.add_row(escape(moved.name), value, *_declared(moved))
+            made.add_row(escape(moved.name), *before_after(moved), *_declared(moved))
     return made
 
 
@@ -170,9 +169,14 @@ def _changes(found: Audit) -> Table:
     for family, members in by_family(found.moves.values()).items():
         fooled = [moved for moved in members if moved.fooled]
         worst = max(fooled, key=lambda moved: moved.orders, default=None)
-        most = "" if worst is None else f"{worst.name} {worst.note or f'by a factor of {factor(worst.orders)}'}"
+        most = "" if worst is None else _most(worst)
         made.add_row(escape(family), str(len(members) - len(fooled)), str(len(fooled)), escape(most))
     return made
+
+
+def _most(moved: Moved) -> str:
+    before, after = before_after(moved)
+    return f"{moved.name} {moved.note or f'by a factor of {factor(moved.orders)}'} ({before} to {after})"
 
 
 def _declared(moved: Moved) -> tuple[str, str]:
@@ -210,7 +214,7 @@ def _skipped(console: Console, skipped: dict[str, str]) -> None:
         return
     console.print("\nSkipped:")
     for reason, names in by_reason(skipped).items():
-        console.print(f"  {escape(', '.join(names))}: {escape(reason)}")
+        console.print(f"  {escape(', '.join(map(name_of, names)))}: {escape(reason)}")
 
 
 def files(console: Console, out: Path, report: Path | None, name: str = "measures") -> None:
