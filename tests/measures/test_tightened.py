@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 
 import numpy as np
@@ -42,8 +43,7 @@ def slow(module: nn.Module) -> float:
     def moved(u: np.ndarray) -> list[np.ndarray]:
         """The logarithm of the factor of each weight and bias."""
         units = [np.zeros(layers[0][0].shape[1]), *np.split(u, np.cumsum(sizes)[:-1]), np.zeros(len(layers[-1][1]))]
-        pairs = zip(units[:-1], units[1:], strict=True)
-        return [part for before, here in pairs for part in (here[:, None] - before[None, :], here)]
+        return [part for before, here in itertools.pairwise(units) for part in (here[:, None] - before[None, :], here)]
 
     def least(cost) -> np.ndarray:
         found = minimize(cost, np.zeros(sum(sizes)), method="BFGS", options={"gtol": 1e-9})
@@ -134,7 +134,7 @@ def test_batch_norm_is_folded_first():
 def test_a_dead_channel_has_no_smallest_weights():
     module = copy.deepcopy(build("mlp"))
     module[3].weight.data[:, 4] = 0.0  # nothing leaves the fifth unit of the first hidden layer
-    with pytest.raises(NotDefined, match="1 hidden channel with nothing but zeros on one side.*remove"):
+    with pytest.raises(NotDefined, match=r"1 hidden channel with nothing but zeros on one side.*remove"):
         ENTRY(Subject(module, labelled(module)))
 
 
