@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from truerisk.cli.show_measures import files, more, table
+from truerisk.cli.show_measures import files, more
+from truerisk.cli.tables import table
 from truerisk.measures.compare import Comparison
 from truerisk.measures.finding import compared, criterion, errors_sentence, zoo_sentence
 from truerisk.measures.ratios import factor

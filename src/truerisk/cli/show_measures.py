@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from truerisk import words
+from truerisk.cli.tables import described, table
 from truerisk.measures import BOUNDS, MEASURES, Measures
 from truerisk.measures.audit import Audit, Moved
 from truerisk.measures.finding import bounds_sentences, criterion, errors_sentence, headline, zoo_sentence
@@ -79,11 +79,11 @@ def _everything(console: Console, found: Measures, shown: Shown) -> None:
     """All measures and bounds, or one family, each with its meaning."""
     entries = [MEASURES[name] for name in found.values if shown.family in (None, MEASURES[name].family)]
     if entries:
-        console.print(_measures(found, entries))
+        _measures(console, found, entries)
         if any(found.values[key_of(entry.name)].error for entry in entries):
             console.print("\nAfter +-: one standard error of an estimate from random draws or from some examples.")
     if found.bounds and not shown.family:
-        console.print(_bounds(found))
+        _bounds(console, found)
         console.print(
             f"\nEach bound alone is right with probability {words.confidence(shown.delta)}, whatever the network, if "
             "the examples are independent draws. The smallest of several, picked afterwards, is not."
@@ -98,16 +98,15 @@ def more(console: Console, count: int, family: str | None) -> None:
         console.print(f"\nAll {count} numbers: add --all, or --family NAME (such as norms, margins, paths).")
 
 
-def _measures(found: Measures, entries: list[Measure]) -> Table:
-    made = table("measure", "value", "when rescaled", "what it is")
-    for family, members in by_family(entries).items():
-        made.add_row(f"[bold]{escape(family)}[/bold]")
-        for entry in members:
-            value = found.values[key_of(entry.name)]
-            rescaled = "unchanged" if entry.invariant else "[yellow]may change[/yellow]"
-            number = quantity(value.value, value.log) + (f" +- {value.error:.2g}" if value.error else "")
-            made.add_row(escape(entry.name), number, rescaled, escape(entry.meaning))
-    return made
+def _measures(console: Console, found: Measures, entries: list[Measure]) -> None:
+    def row(entry: Measure) -> tuple[str, ...]:
+        value = found.values[key_of(entry.name)]
+        rescaled = "unchanged" if entry.invariant else "[yellow]may change[/yellow]"
+        number = quantity(value.value, value.log) + (f" +- {value.error:.2g}" if value.error else "")
+        return escape(entry.name), number, rescaled, escape(entry.meaning)
+
+    parts = {escape(family): [row(entry) for entry in members] for family, members in by_family(entries).items()}
+    described(console, ("measure", "value", "when rescaled", "what it is"), parts)
 
 
 def _layers(found: Measures) -> Table:
@@ -118,14 +117,13 @@ def _layers(found: Measures) -> Table:
     return made
 
 
-def _bounds(found: Measures) -> Table:
-    made = table("bound", "value", "what it says", "theorem", title="Bounds on the true risk")
+def _bounds(console: Console, found: Measures) -> None:
+    rows = []
     for bound in sorted(found.bounds.values(), key=lambda bound: bound.orders if bound.vacuous else bound.value - 1):
-        style = "" if bound.vacuous else "green"
+        said = verdict(bound) if bound.vacuous else f"[green]{verdict(bound)}[/green]"
         source = f"{bound.paper}, {bound.theorem}"
-        value = words.magnitude(bound.value, bound.log)
-        made.add_row(escape(bound.name), value, verdict(bound), escape(source), style=style)
-    return made
+        rows.append((escape(bound.name), words.magnitude(bound.value, bound.log), said, escape(source)))
+    described(console, ("bound", "value", "what it says", "theorem"), {"": rows}, title="Bounds on the true risk")
 
 
 def audit(found: Audit, how: str, out: Path, report: Path | None, *, full: bool = True) -> None:
@@ -187,20 +185,20 @@ def _declared(moved: Moved) -> tuple[str, str]:
 def catalogue() -> None:
     """All measures and bounds with what they mean, what they need and what they cost."""
     console = Console(highlight=False)
-    made = table("measure", "when rescaled", "effort", "needs", "what it is", numbers=())
-    for family, members in by_family(MEASURES.values()).items():
-        made.add_row(f"[bold]{escape(family)}[/bold]")
-        for entry in members:
-            needs, rescaled = ", ".join(sorted(entry.needs)), "unchanged" if entry.invariant else "may change"
-            made.add_row(escape(entry.name), rescaled, entry.cost, needs, escape(entry.meaning))
-    console.print(made)
-    bounds = table("bound", "when rescaled", "what it is", title="Bounds on the true risk", numbers=())
+
+    def row(entry: Measure) -> tuple[str, ...]:
+        needs, rescaled = ", ".join(sorted(entry.needs)), "unchanged" if entry.invariant else "may change"
+        return escape(entry.name), rescaled, entry.cost, needs, escape(entry.meaning)
+
+    parts = {escape(family): [row(each) for each in some] for family, some in by_family(MEASURES.values()).items()}
+    described(console, ("measure", "when rescaled", "effort", "needs", "what it is"), parts, numbers=())
+    bounds = []
     for bound in BOUNDS.values():
         source = f"[dim]({escape(f'{bound.paper}, {bound.theorem}')})[/dim]"
-        bounds.add_row(
-            escape(bound.name), "unchanged" if bound.invariant else "may change", f"{escape(bound.meaning)} {source}"
-        )
-    console.print(bounds)
+        rescaled = "unchanged" if bound.invariant else "may change"
+        bounds.append((escape(bound.name), rescaled, f"{escape(bound.meaning)} {source}"))
+    heads = ("bound", "when rescaled", "what it is")
+    described(console, heads, {"": bounds}, title="Bounds on the true risk", numbers=())
     console.print("\nEffort and needs:")
     for name, meaning in (COSTS | NEEDS).items():
         console.print(f"  {name:11}{escape(meaning)}", soft_wrap=True)
@@ -222,12 +220,3 @@ def files(console: Console, out: Path, report: Path | None, name: str = "measure
     if report:
         console.print(f"Report   {escape(str(report))}", soft_wrap=True)
     console.print(f"Numbers  {escape(str(out / f'{name}.csv'))}, {escape(str(out / f'{name}.json'))}", soft_wrap=True)
-
-
-def table(*heads: str, title: str = "", numbers: Iterable[int] = (1,)) -> Table:
-    """``numbers``: which columns hold numbers."""
-    right = set(numbers)
-    made = Table(title=f"\n{title}" if title else None, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for place, head in enumerate(heads):
-        made.add_column(head, justify="right" if place in right else "left", no_wrap=place == 0 or place in right)
-    return made
