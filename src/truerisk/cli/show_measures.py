@@ -174,7 +174,7 @@ def _changes(found: Audit) -> Table:
 
 def _most(moved: Moved) -> str:
     before, after = before_after(moved)
-    return f"{moved.name} {moved.note or f'by a factor of {factor(moved.orders)}'} ({before} to {after})"
+    return f"{moved.name}{f' {moved.note}' if moved.note else ''}: {before} to {after}"
 
 
 def _declared(moved: Moved) -> tuple[str, str]:

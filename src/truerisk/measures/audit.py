@@ -88,7 +88,7 @@ def in_orders(orders: float) -> str:
 
 @dataclass(frozen=True)
 class Audit:
-    """What rescalings did to each measure and bound, while the function stayed."""
+    """What rescalings did to each measure and bound, by name, while the function stayed."""
 
     moves: dict[str, Moved]
     before: Measures  # of the network before the rescalings, folded and in float64
@@ -217,7 +217,7 @@ def _compare(before: Measures, after: list[Measures]) -> dict[str, Moved]:
         moves = [distance(values[0], other) for other in values[1:]]
         most = max(range(len(moves)), key=lambda k: moves[k][0])  # the first of the largest
         (value, log), (moved, moved_log) = (ABSENT if each is None else each for each in (values[0], values[1 + most]))
-        found[name] = Moved(
+        found[entry.name] = Moved(
             entry.name, "measure" if measured else "bound", family, entry.invariant, value, moves[most][0], tolerance,
             moves[most][1], moved, log, moved_log,
         )  # fmt: skip

@@ -143,9 +143,7 @@ def wanted(only: Iterable[str] | None, train: bool) -> list[str]:
     if unknown:
         close = list(dict.fromkeys(name for word in unknown for name in close_names(word)))
         hint = f"close are {', '.join(close)}, and " if close else ""
-        raise TrueriskError(
-            f"there is no measure or bound {', '.join(unknown)}; {hint}truerisk measure --list shows all names."
-        )
+        raise TrueriskError(f"there is no measure {', '.join(unknown)}; {hint}truerisk measure --list shows all names.")
     return names
 
 

@@ -14,7 +14,7 @@ from truerisk.measures.audit import Audit
 from truerisk.measures.finding import errors_sentence, kind, ranked
 from truerisk.measures.margin_shapes import NORMALIZED, PATH, PLAIN, SPECTRAL, medians, misclassified
 from truerisk.measures.ratios import factor, log10_ratio
-from truerisk.measures.registry import Value, key_of
+from truerisk.measures.registry import Value, key_of, name_of
 from truerisk.measures.words import before_after, by_family, quantity, verdict
 from truerisk.measures.zoo import zoo
 from truerisk.report.certificate import NARROW, WIDE
@@ -70,7 +70,8 @@ def after_head(audit: Audit | None) -> list[str]:
 
 def after_cell(key: str, audit: Audit | None) -> list[str]:
     """The number after the rescaling that moved it most."""
-    return [] if audit is None else [before_after(audit.moves[key])[1] if key in audit.moves else ""]
+    moved = None if audit is None else audit.moves.get(name_of(key))
+    return [] if audit is None else ["" if moved is None else before_after(moved)[1]]
 
 
 def line(name: str, found: Measures, audit: Audit | None) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def line(name: str, found: Measures, audit: Audit | None) -> dict[str, Any]:
         "details": f"{entry.paper}; {entry.equation}.{settings}{order}",
         "cells": [_text(value), *after_cell(name, audit), *reference, "" if place is None else str(place)],
         "zoo": "",
-        **rescaling(name, entry.invariant, audit),
+        **rescaling(entry.name, entry.invariant, audit),
     }
 
 

@@ -163,7 +163,8 @@ def _way(simpler: int) -> str:
 
 def _audit_hero(found: Measures, audit: Audit) -> dict[str, Any] | None:
     """How far rescalings moved the measures that predict best."""
-    known = [audit.moves[name] for name in zoo().leading(found.values) if name in audit.moves]
+    leading = [name_of(key) for key in zoo().leading(found.values)]
+    known = [audit.moves[name] for name in leading if name in audit.moves]
     rows = [
         Dot(m.name, m.orders, times(m.orders) if m.fooled else "unchanged", _kind(not m.fooled), short(key_of(m.name)))
         for m in known

@@ -25,7 +25,7 @@ SIGMA_Q, SIGMA_P = 0.01, 0.1  # noise of the posterior and of the prior: fixed, 
 
 @measure(
     "tightened-kl",
-    family="pac-bayes",
+    family="pacbayes",
     meaning="Tightened KL: nats from a centered Gaussian prior to noise around the balanced weights.",
     paper="Rouchouse, Gonon, Gribonval and Guedj 2025, arXiv 2509.26149; Stock et al. 2019 (balanced weights)",
     equation=(
