@@ -26,7 +26,7 @@ SIGMA_Q, SIGMA_P = 0.01, 0.1  # noise of the posterior and of the prior: fixed, 
 @measure(
     "tightened-kl",
     family="pacbayes",
-    meaning="Tightened KL: nats from a centered Gaussian prior to noise around the balanced weights.",
+    meaning="Tightened KL: smallest KL from noise on the balanced weights to a centered prior, over rescalings.",
     paper="Rouchouse, Gonon, Gribonval and Guedj 2025, arXiv 2509.26149; Stock et al. 2019 (balanced weights)",
     equation=(
         "min over rescalings of KL(N(w, sigma_q^2), rescaled N(0, sigma_p^2)), where w are the equivalent weights with "
@@ -34,7 +34,7 @@ SIGMA_Q, SIGMA_P = 0.01, 0.1  # noise of the posterior and of the prior: fixed, 
     ),
     invariant=True,
     cost="weights",
-    settings=f"sigma_q = {SIGMA_Q:g}, sigma_p = {SIGMA_P:g}; all trainable weights, biases included",
+    settings=f"in nats; sigma_q = {SIGMA_Q:g}, sigma_p = {SIGMA_P:g}; all trainable weights, biases included",
 )
 def tightened_kl(subject: Subject) -> float:
     """Smallest KL over rescalings of the prior, from a Gaussian around the balanced weights.
