@@ -17,6 +17,8 @@ from truerisk.data import load
 from truerisk.measures import BOUNDS, MEASURES, Subject, measure, trained
 from truerisk.measures import estimate as estimates
 from truerisk.measures.observed import held_out
+from truerisk.measures.registry import name_of
+from truerisk.measures.words import quantity
 from truerisk.measures.zoo import zoo
 from truerisk.nets import architecture
 from truerisk.training import fit
@@ -47,7 +49,7 @@ def double():
 
 module = chain()
 """
-FEW = ["--only", "parameters,l2-norm,path-norm,cross-entropy", "--quiet"]
+FEW = ["--only", "parameters,l2-norm,path-norm-l2-squared,cross-entropy", "--quiet"]
 
 
 @pytest.fixture
@@ -95,7 +97,7 @@ def test_help_names_every_option(run):
     assert code == 0
     options = (
         "data model weights init record only calibrate test train delta rows seed all family layers list audit times "
-        "out data-dir json quiet"
+        "std out data-dir json quiet"
     )
     for option in options.split():
         assert f"--{option}" in out
@@ -106,11 +108,12 @@ def test_list_needs_no_data_and_names_everything(run):
     code, out, err = run("measure", "--list")
     assert (code, err) == (0, "")
     words = set(out.split())
-    assert set(MEASURES) | set(BOUNDS) <= words
+    names = [entry.name for entry in MEASURES.values()]
+    assert set(names) | set(BOUNDS) <= words
     assert f"{len(MEASURES)} measures, {len(BOUNDS)} bounds" in out
     code, out, _ = run("measure", "--list", "--json")
     listed = json.loads(out)
-    assert [entry["name"] for entry in listed["measures"]] == list(MEASURES)
+    assert [entry["name"] for entry in listed["measures"]] == names
     assert [entry["name"] for entry in listed["bounds"]] == list(BOUNDS)
     assert {"meaning", "needs", "cost", "invariant", "paper"} <= listed["measures"][0].keys()
 
@@ -122,7 +125,7 @@ def test_a_network_of_ones_own_with_batch_norm_and_a_residual_block(run, mine):
     record = json.loads(out)
     assert len(record["measures"]) >= 50
     names = [entry["name"] for part in ("measures", "bounds", "skipped") for entry in record[part]]
-    everything = [name for name, entry in {**MEASURES, **BOUNDS}.items() if entry.cost != "training"]
+    everything = [entry.name for entry in (*MEASURES.values(), *BOUNDS.values()) if entry.cost != "training"]
     assert sorted(names) == sorted(everything)
     assert all(entry["reason"].endswith(".") for entry in record["skipped"])
     assert json.loads(Path("truerisk-measures/measures.json").read_text()) == record
@@ -234,10 +237,17 @@ def test_audit_for_people_and_for_programs(run, chain):
     assert "1 of 4 are fooled by a rescaling; 3 are not." in text
     assert "fooled: moved" in text
     assert "DECLARED WRONGLY" not in text
-    record = json.loads(run("measure", *chain, "--audit", "--times", 1, *FEW, "--json")[1])
+    record = json.loads(run("measure", *chain, "--audit", "--times", 1, "--std", 2, *FEW, "--json")[1])
+    assert record["audit"]["std"] == 2
+    numbers = {row["name"]: (row["value"], row["after"]) for row in record["audit"]["moves"]}
+    assert numbers["path-norm-l2-squared"][1] == pytest.approx(numbers["path-norm-l2-squared"][0])
+    assert numbers["l2-norm"][1] > 1.5 * numbers["l2-norm"][0]
+    page = " ".join(Path("truerisk-measures/report.html").read_text().split())
+    after = quantity(numbers["l2-norm"][1])
+    assert f'<td class="number" data-label="Rescaled">{after}</td>' in page
     assert record["audit"]["largest_change_of_an_output"] < 1e-9
     verdicts = {row["name"]: row["verdict"] for row in record["audit"]["moves"]}
-    assert verdicts["path-norm"] == "not fooled"
+    assert verdicts["path-norm-l2-squared"] == "not fooled"
     assert verdicts["l2-norm"].startswith("fooled: moved")
     assert "stays" in Path("truerisk-measures/report.html").read_text()
 
@@ -285,6 +295,10 @@ def test_ctrl_c_leaves_nothing(run, chain, monkeypatch):
         ("delta is 0", ["--delta", "0"]),
         ("--rows is 0", ["--rows", "0"]),
         ("--times is 0", ["--audit", "--times", "0"]),
+        ("--std is -1, but must be a positive number; try --std 1.", ["--audit", "--std", "-1"]),
+        ("--std is nan, but must be", ["--audit", "--std", "nan"]),
+        ("--std is 2, but nothing is rescaled; add --audit.", ["--std", "2"]),
+        ("no measure hesian-trace; close are hessian-trace", ["--only", "hesian-trace"]),
         ("the seed is -1", ["--seed", "-1"]),
         ("is a file", ["--out", "net.py"]),
         ("is not a seed", ["--init", "seed:x"]),
@@ -349,7 +363,9 @@ def test_the_terminal_shows_the_finding_on_one_screen(run, chain):
     assert len(out.splitlines()) <= MOST_LINES
     record = json.loads(Path("truerisk-measures/measures.json").read_text())
     text = " ".join(out.split())
-    shown = [name for name in zoo().leading(MEASURES) if name in {row["name"] for row in record["measures"]}]
+    shown = [
+        name for name in map(name_of, zoo().leading(MEASURES)) if name in {row["name"] for row in record["measures"]}
+    ]
     assert len(shown) >= 3
     assert all(name in text for name in shown)
     assert "Training error is" in text
@@ -395,7 +411,7 @@ def test_held_out_examples_from_a_file(run, chain, tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 def test_calibrate_adds_the_reference_to_every_number(run, mine):
-    only = ["--only", "parameters,l2-norm,path-norm", "--quiet"]
+    only = ["--only", "parameters,l2-norm,path-norm-l2-squared", "--quiet"]
     arguments = ["measure", "--model", "net.py:chain", *mine[2:], "--calibrate", *only]
     code, out, err = run(*arguments, "--json")
     assert (code, err) == (0, "")
@@ -524,3 +540,28 @@ def test_names_do_not_steer_the_terminal():
     from truerisk.cli.measured_network import chosen
 
     assert [choice.name for choice in chosen(["a\x1b[31m.pt", "b.pt"], None, None)] == ["a?[31m.pt", "b.pt"]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.usefixtures("undrawn")
+def test_nothing_is_cut_in_the_terminal(run, chain, monkeypatch, columns):
+    """Every name, number, and word of a meaning is whole; no line is longer than the terminal."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    options = [*chain, "--init", "seed:5", "--rows", 30, "--quiet"]
+    printed = {
+        "list": run("measure", "--list")[1],
+        "all": run("measure", *options, "--all")[1],
+        "audit": run("measure", *options, "--audit", "--times", 1, "--all")[1],
+    }
+    for text in printed.values():
+        assert "\N{HORIZONTAL ELLIPSIS}" not in text
+        assert max(map(len, text.splitlines())) <= columns
+    words = set(printed["list"].split())
+    for entry in (*MEASURES.values(), *BOUNDS.values()):
+        assert entry.name in words
+        assert set(entry.meaning.split()) <= words
+    record = json.loads(Path("truerisk-measures/measures.json").read_text())
+    for row in record["measures"]:
+        line = next(line for line in printed["all"].splitlines() if line.split()[:1] == [row["name"]])
+        assert len(line.split()) >= 3, "a name, a number, and what a rescaling does"
+        assert any(line.split()[:1] == [row["name"]] for line in printed["audit"].splitlines())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+
+from truerisk import TrueriskError, find_symmetry
 
 NET = """
 import torch
@@ -88,6 +91,112 @@ def test_tokens_and_built_in_networks(run, net):
     assert (code, json.loads(out)["dim"]) == (0, 9)
     code, out, _ = run("symmetry", "--model", "mlp:30-20", "--input", "1,64", "--json")
     assert (code, json.loads(out)["dim"]) == (0, 50)
+
+
+TOKENS = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Parameter(torch.randn(20, 4)), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.look_up(x).mean(1).relu())
+
+class Functional(Table):
+    def look_up(self, x):
+        return F.embedding(x, self.table)
+
+class Indexed(Table):
+    def look_up(self, x):
+        return self.table[x]
+
+class OneHot(Table):
+    def look_up(self, x):
+        return F.one_hot(x, 20).to(self.table.dtype) @ self.table
+
+class Places(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places, self.head = nn.Embedding(20, 4), nn.Embedding(7, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head((self.words(x) + self.places(torch.arange(x.shape[1]))).mean(1).relu())
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        ("net.py:Words", "20"),
+        ("tokens.py:Functional", "VOCABULARY_SIZE"),
+        ("tokens.py:Indexed", "VOCABULARY_SIZE"),
+        ("tokens.py:OneHot", "VOCABULARY_SIZE"),
+        ("tokens.py:Places", "VOCABULARY_SIZE"),
+    ],
+)
+def test_real_numbers_for_a_table_are_told_by_the_option(run, net, tmp_path, model, size):
+    (tmp_path / "tokens.py").write_text(TOKENS)
+    for command in (["symmetry"], ["rescale", "--to", "unit", "--out", "r.safetensors"]):
+        code, out, err = run(*command, "--model", model, "--input", "1,7")
+        assert (code, out) == (2, "")
+        assert f"give --integers {size} (Python: int64 inputs)." in err
+        assert len(err.strip().splitlines()) == 1
+    assert run("symmetry", "--model", model, "--input", "1,7", "--integers", 20)[0] == 0
+    code, _, err = run("symmetry", "--model", model, "--input", "1,7", "--integers", 5000)
+    assert code == 2
+    assert "ends before that" in err
+    assert "--integers" in err
+
+
+def test_a_table_of_a_users_own_is_told_in_python():
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = torch.nn.Embedding(20, 4)
+
+        def forward(self, x):
+            return self.embed(x).mean(1)
+
+    with pytest.raises(TrueriskError, match=r"give --integers 20 \(Python: int64 inputs\)\.$"):
+        find_symmetry(Own(), torch.zeros(1, 7))
+
+
+LAYERS = "from torch import nn\n\nclass Block(nn.Sequential):\n    pass\n"
+BESIDE = """
+from torch import nn
+
+def build(input_shape, classes):
+    from layers import Block
+    size = 1
+    for k in input_shape:
+        size *= k
+    return nn.Sequential(nn.Flatten(), Block(nn.Linear(size, 6), nn.ReLU()), nn.Linear(6, classes))
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["symmetry", "--input", "1,64"],
+        ["rescale", "--input", "1,64", "--to", "balanced", "--out", "r.safetensors"],
+        ["measure", "--only", "parameters", "--quiet"],
+        ["certify", "--method", "hold-out", "--epochs", "1", "--quiet"],
+    ],
+)
+def test_every_command_finds_files_beside_the_model(run, tmp_path, command):
+    """From another folder, with an import inside the factory."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "layers.py").write_text(LAYERS)
+    (tmp_path / "deep" / "net.py").write_text(BESIDE)
+    before = list(sys.path)
+    code, _, err = run(command[0], "--model", "deep/net.py:build", *command[1:])
+    assert code == 0, err
+    assert sys.path == before
+    assert "layers" not in sys.modules
 
 
 @pytest.mark.parametrize("form", ["balanced", "unit"])

@@ -15,8 +15,9 @@ from truerisk.measures import audit as module
 from truerisk.measures.audit import SEARCH_TOLERANCE, TOLERANCE, Audit, audit, distance
 from truerisk.measures.registry import Measure
 from truerisk.measures.theorems import Theorem
+from truerisk.measures.words import before_after
 
-EVERY = {name: entry for name, entry in {**MEASURES, **BOUNDS}.items() if entry.cost != "training"}
+EVERY = {entry.name: entry for entry in (*MEASURES.values(), *BOUNDS.values()) if entry.cost != "training"}
 MOVABLE = [name for name in CASES if name != "linear"]  # nothing of it can be rescaled
 
 
@@ -120,6 +121,34 @@ def test_the_numbers_are_those_of_the_slow_way(images, planted):
     assert list(found.moves) == ["honest"]
 
 
+def test_the_number_after_is_that_of_the_rescaling_that_moved_it_most(images, planted):
+    from truerisk import find_symmetry
+    from truerisk.seeds import derive
+
+    net = build("mlp")
+    sym = find_symmetry(net, torch.zeros(1, 1, 8, 8, dtype=torch.float64))
+    twins = [sym.rescale(net, sym.random(0.7, derive(4, "audit", k))) for k in range(3)]
+    squares = [sum(float((p.detach() ** 2).sum()) for p in each.parameters()) for each in (net, *twins)]
+    most = max(squares[1:], key=lambda after: abs(math.log(after / squares[0])))
+    found = audit(net, images, times=3, std=0.7, seed=4, only=["honest", "still"])
+    assert found.moves["honest"].after == pytest.approx(most, rel=1e-9)
+    assert found.moves["still"].after == 3.0
+    row = found.table.set_index("name").loc["honest"]
+    assert (row["value"], row["after"]) == (found.moves["honest"].value, found.moves["honest"].after)
+    assert row["after_log10"] - row["log10"] == pytest.approx(math.copysign(row["orders"], most - squares[0]))
+    assert found.record()["moves"][0]["after"] == row["after"]
+
+
+def test_numbers_beyond_floats_are_told_after_as_before():
+    one, two = (Measures({"parameters": Value.of_log(log)}, {}, {}, 60, 3) for log in (1000.0, 1100.0))
+    moved = module._compare(one, [two])["parameters"]
+    assert before_after(moved) == ("10^434.3", "10^477.7")
+    gone = module._compare(one, [Measures({}, {}, {"parameters": "why"}, 60, 3)])["parameters"]
+    assert before_after(gone) == ("10^434.3", "not defined")
+    row = module._row(gone)
+    assert (row["log10"], row["after_log10"]) == (pytest.approx(1000 / math.log(10)), None)
+
+
 def test_a_change_of_sign_is_told(images, planted):
     planted.start = sum(float((p.detach() ** 2).sum()) for p in build("mlp").parameters()) * (1 + 1e-3)
     moved = audit(build("mlp"), images, times=1).moves["sign"]
@@ -136,7 +165,7 @@ def test_only_the_largest_move_counts_and_init_stays(images):
 
 
 def test_float32_networks_are_audited_in_float64(images):
-    found = audit(build("convnet").float(), images, times=2, only=["path-norm", "cross-entropy"])
+    found = audit(build("convnet").float(), images, times=2, only=["path-norm-l2-squared", "cross-entropy"])
     assert found.change < 1e-12
     assert found.fooled == []
 
@@ -165,7 +194,10 @@ def test_table_and_record_are_plain(images, planted):
     [
         ("linear", {}, "nothing in this network can be rescaled"),
         ("mlp", {"times": 0}, "at least 1"),
-        ("mlp", {"std": 300.0}, "rescale less|too large"),
+        ("mlp", {"std": 300.0}, r"--std is 300, but .*; rescale less, such as by --std 1\.$"),
+        ("mlp", {"std": 0.0}, r"--std is 0, but must be a positive number; try --std 1\.$"),
+        ("mlp", {"std": math.inf}, "--std is inf, but must be a positive number"),
+        ("mlp", {"std": math.nan}, "--std is nan, but must be a positive number"),
         ("mlp", {"only": ["nonsense"]}, "no measure nonsense"),
     ],
 )

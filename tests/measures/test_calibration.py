@@ -12,7 +12,7 @@ from truerisk.data import Data
 from truerisk.measures import trained
 from truerisk.measures.calibration import LONGER, random_label_network
 
-ONLY = ["parameters", "l2-norm", "distance-l2", "path-norm"]
+ONLY = ["parameters", "l2-norm", "distance-l2", "path-norm-l2-squared"]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_ratios_are_those_of_the_values(found):
     rows = {row["name"]: row for row in found.record()["measures"]}
     assert rows["l2-norm"]["ratio"] == pytest.approx(found.reference.found["l2-norm"] / found["l2-norm"])
     assert rows["parameters"]["ratio"] == 1
-    assert rows["path-norm"]["ratio"] > 2, "random labels take larger weights"
+    assert rows["path-norm-l2-squared"]["ratio"] > 2, "random labels take larger weights"
     assert list(found.table["ratio"]) == [row["ratio"] for row in found.record()["measures"]]
 
 

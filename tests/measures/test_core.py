@@ -15,6 +15,9 @@ from truerisk import TrueriskError
 from truerisk.measures import MEASURES, NotDefined, Subject, Value, measure
 from truerisk.measures.anatomy import Between, anatomy
 from truerisk.measures.gradients import gradients
+from truerisk.measures.registry import key_of
+from truerisk.measures.registry import measure as register
+from truerisk.measures.table import close_names
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -137,8 +140,49 @@ def test_values_of_logarithms():
 
 
 def test_unknown_names_are_refused(images):
-    with pytest.raises(TrueriskError, match="no measure nonsense"):
+    with pytest.raises(TrueriskError, match="no measure nonsense; truerisk measure --list shows all names"):
         measure(build("mlp"), images, only=["nonsense"])
+
+
+@pytest.mark.parametrize(
+    ("word", "close"),
+    [
+        ("rademacher", "random-sign-correlation"),  # its family
+        ("pathnorm", "path-norm-l1"),  # spelling
+        ("paths", "path-norm-l2-squared"),
+        ("frobenius", "frobenius-sum"),  # a part of the name
+        ("Hessian", "hessian-trace"),
+        ("l2norm", "l2-norm"),
+    ],
+)
+def test_close_names_are_suggested(images, word, close):
+    with pytest.raises(TrueriskError, match=rf"no measure {word}; close are .*truerisk measure --list") as told:
+        measure(build("mlp"), images, only=["parameters", word])
+    assert close in str(told.value)
+    assert len(close_names(word)) <= 4
+
+
+def test_an_old_name_is_understood_with_a_note(images, capsys, monkeypatch):
+    """The key of stored runs: values are found under both names, tables have the new one."""
+    monkeypatch.setattr("truerisk.progress._enabled", True)
+    old, new = (measure(build("mlp"), images, only=[name]) for name in ("path-norm", "path-norm-l2-squared"))
+    assert old["path-norm"] == old["path-norm-l2-squared"] == new["path-norm"]
+    assert [row["name"] for row in old.rows()] == ["path-norm-l2-squared"]
+    assert capsys.readouterr().err.count("note: path-norm is now called path-norm-l2-squared") == 1
+    assert measure(build("mlp"), images, only=["path-norm-l1"])["path-norm-l1"] != old["path-norm"]
+
+
+def test_names_and_keys_are_one_to_one():
+    """Stored runs and the zoo go by keys; nobody may take the old name of another measure."""
+    names = [entry.name for entry in MEASURES.values()]
+    assert len(set(names)) == len(names)
+    renamed = {entry.name: key for key, entry in MEASURES.items() if entry.name != key}
+    assert not set(renamed.values()) & set(names)
+    assert {key_of(name) for name in names} == set(MEASURES)
+    assert all(entry.key == key for key, entry in MEASURES.items())
+    described = {"family": "f", "meaning": "M.", "paper": "p", "equation": "e", "invariant": True, "cost": "weights"}
+    with pytest.raises(ValueError, match="two measures called path-norm"):
+        register("path-norm", **described)(float)  # type: ignore[arg-type]
 
 
 def test_the_table_has_what_was_promised(images):

@@ -12,7 +12,9 @@ from measures.cases import build, mlp
 from measures.subjects import labelled, subject
 from torch import nn
 
+import truerisk
 from truerisk.measures import MEASURES, NotDefined, Subject
+from truerisk.measures.registry import key_of
 
 
 def small() -> Subject:
@@ -95,6 +97,21 @@ def test_with_pooling_the_path_norm_is_not_that_pass(pool):
     assert MEASURES["path-norm"](found).value == pytest.approx(exact, rel=1e-10)
     assert recipe == pytest.approx(exact / 4 if pool == "max" else exact * 4, rel=1e-10)
     assert "without pooling" in MEASURES["path-norm"].equation
+
+
+@pytest.mark.parametrize(("name", "p", "power"), [("path-norm-l1", 1, 1), ("path-norm-l2-squared", 2, 2)])
+def test_names_and_meanings_say_p(name, p, power):
+    """The function of the same name, with this p and to this power."""
+    found = subject("mlp")
+    entry = MEASURES[key_of(name)]
+    norm = truerisk.path_norm(found.module, found.example, p=p)
+    assert entry(found).value == pytest.approx(norm**power, rel=1e-12)
+    assert f"p = {p}" in entry.meaning
+    assert truerisk.path_norm(found.module, found.example) == truerisk.path_norm(found.module, found.example, p=1)
+    every = [each for each in MEASURES.values() if "path-norm" in each.name]
+    assert len(every) == 5
+    assert all(("-l1" in each.name) == ("p = 1" in each.meaning) for each in every)
+    assert all(("-l2-squared" in each.name) == ("p = 2" in each.meaning) for each in every)
 
 
 def test_large_path_norms_keep_their_logarithm():

@@ -102,7 +102,7 @@ def test_csv_and_record_hold_what_the_table_holds():
     assert [row["error"] for row in record["measures"]] == [0.5, None]
     assert record["bounds"][0]["parts"] == {"part": None, "n": 60.0}
     assert record["bounds"][0]["orders_too_large"] == pytest.approx(2000 / math.log(10))
-    assert record["skipped"] == [{"name": "path-norm", "reason": "why."}]
+    assert record["skipped"] == [{"name": "path-norm-l2-squared", "reason": "why."}], "by its name, not by its key"
     assert found.layers.to_dict("list") == {"name": ["parameters"] * 2, "layer": ["a", "b"], "value": [4.0, math.inf]}
 
 

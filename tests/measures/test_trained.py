@@ -82,11 +82,11 @@ def test_a_record_that_is_given_replaces_that_of_the_training(blobs):
 
 
 def test_an_audit_trains_too(blobs):
-    found = truerisk.audit(small, blobs, only=["l2-norm", "path-norm"], times=1)
+    found = truerisk.audit(small, blobs, only=["l2-norm", "path-norm-l2-squared"], times=1)
     assert found.before.trained is not None
-    assert not found.moves["path-norm"].fooled
+    assert not found.moves["path-norm-l2-squared"].fooled
     network = found.before.trained
-    plain = truerisk.audit(network.module, network.data, only=["l2-norm", "path-norm"], times=1)
+    plain = truerisk.audit(network.module, network.data, only=["l2-norm", "path-norm-l2-squared"], times=1)
     assert plain == found
 
 

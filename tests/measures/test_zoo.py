@@ -67,12 +67,12 @@ def plain_leading(known: dict[str, Known], names) -> list[str]:
     for _, group in itertools.groupby(MEASURES.values(), key=lambda entry: entry.family):
         best, most = "", 0.0
         for entry in group:
-            one = known.get(entry.name)
-            if one is None or entry.name not in names or one.missing or not one.steady or one.low is None:
+            one = known.get(entry.key)
+            if one is None or entry.key not in names or one.missing or not one.steady or one.low is None:
                 continue
             sure = one.low if one.low > 0 else -one.high if one.high < 0 else 0.0
             if sure > most:
-                best, most = entry.name, sure
+                best, most = entry.key, sure
         if best:
             found.append((-most, best))
     return [name for _, name in sorted(found)][:FEW]

@@ -11,6 +11,7 @@ from truerisk.measures import BOUNDS, MEASURES, Bound, Measures, Value
 from truerisk.measures.audit import Audit, Moved
 from truerisk.measures.found import Reference
 from truerisk.measures.observed import Errors, Observed
+from truerisk.measures.registry import name_of
 from truerisk.measures.trained import Network
 from truerisk.measures.zoo import zoo
 
@@ -67,5 +68,7 @@ def audited(found: Measures) -> Audit:
     for k, name in enumerate([*found.values, *found.bounds]):
         invariant = (MEASURES | BOUNDS)[name].invariant
         orders = 0.0 if invariant else (math.inf if k % 7 == 0 else 0.4 * k)
-        moves[name] = Moved(name, "measure", "f", invariant, 1.0, orders, 1e-5, "changed its sign")
+        name = name_of(name)
+        after = {"after": 1.0 if invariant else 2.0 + k}
+        moves[name] = Moved(name, "measure", "f", invariant, 1.0, orders, 1e-5, "changed its sign", **after)
     return Audit(moves, found, 3e-16, 100, 5, 1.0)

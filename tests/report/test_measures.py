@@ -44,7 +44,7 @@ def test_everything_is_on_the_page(page):
     found = some()
     for name in NAMES:
         entry = MEASURES[name]
-        assert name in text
+        assert entry.name in text
         assert " ".join(entry.meaning.split()) in text.replace("&#39;", "'").replace("&lt;", "<")
     for name in found.bounds:
         assert name in text
@@ -63,7 +63,7 @@ def test_the_best_come_first_the_rest_is_folded_by_family(page):
     order = [page.index(f'id="{name}"') for name in ("leading", "bounds", "margins", "measures", "layers")]
     assert order == sorted(order)
     leading = page[order[0] : order[1]]
-    assert re.findall(r'<span class="name">([^<]+)<', leading) == LEADING
+    assert re.findall(r'<span class="name">([^<]+)<', leading) == [MEASURES[name].name for name in LEADING]
     for name in LEADING:
         known = zoo().measures[name]
         assert f"tau {known.tau:+.2f}".replace("-", "\u2212") in leading
@@ -91,7 +91,7 @@ def test_random_labels_stand_next_to_every_number():
     assert "The reference was trained on random labels." in text
     leading = page[page.index('id="leading"') : page.index('id="bounds"')]
     for name in LEADING:
-        row = leading[leading.index(f">{name}<") :].split("</tr>")[0]
+        row = leading[leading.index(f">{MEASURES[name].name}<") :].split("</tr>")[0]
         value, other, ratio = re.findall(r'data-label="(?:Value|Random labels|Ratio)">([^<]*)<', row)
         assert float(other.replace(",", "")) / float(value.replace(",", "")) == pytest.approx(
             float(ratio.replace(",", "")), rel=6e-3

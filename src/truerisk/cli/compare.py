@@ -22,9 +22,8 @@ def compare(choices: list[Choice], data: str | None, options: Options, json: boo
     from truerisk.cli import show_compare
     from truerisk.data import load
     from truerisk.measures.compare import compare_measures
-    from truerisk.measures.table import measure_network, wanted
+    from truerisk.measures.table import measure_network
 
-    wanted(options.only, options.train)  # a slip in a name is told before anything is trained
     examples = load("digits" if data is None else data, options.data_dir)
     networks = [load_network(choice, examples, options, quiet) for choice in choices]
     settings: dict[str, Any] = {"rows": options.rows, "seed": options.seed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import math
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 TABLES = ("measures.csv", "measures.json", "comparison.csv", "comparison.json", "report.html")
 RANDOM = "random-labels.safetensors"
+OWN = ("compute", "key")  # of an entry, for the program alone
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Options:
     calibrate: bool = False
     full: bool = False  # print everything
     family: str | None = None  # print this family
+    std: float = 1.0  # of the normal logarithms of an audit's factors
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -63,7 +66,7 @@ def show_list(json: bool) -> None:
         return
     measures, bounds = (
         [
-            {key: sorted(value) if key == "needs" else value for key, value in vars(entry).items() if key != "compute"}
+            {key: sorted(value) if key == "needs" else value for key, value in vars(entry).items() if key not in OWN}
             for entry in registry.values()
         ]
         for registry in (MEASURES, BOUNDS)
@@ -76,6 +79,7 @@ def measure(choices: list[Choice], data: str | None, options: Options, json: boo
     progress.enable(not quiet)
     _check(options, len(choices))
     try:
+        options = _named(options)
         if len(choices) == 2:
             from truerisk.cli.compare import compare
 
@@ -90,9 +94,8 @@ def measure(choices: list[Choice], data: str | None, options: Options, json: boo
 def _measure(choice: Choice, data: str | None, options: Options, json: bool, quiet: bool) -> None:
     from truerisk.cli import show_measures
     from truerisk.data import load
-    from truerisk.measures.table import calibrated, costly, measure_network, subject_of, wanted
+    from truerisk.measures.table import calibrated, costly, measure_network, subject_of
 
-    wanted(options.only, options.train)  # a slip in a name is told before anything is trained
     network = load_network(choice, load("digits" if data is None else data, options.data_dir), options, quiet)
     settings: dict[str, Any] = {"rows": options.rows, "seed": options.seed}
     subject = subject_of(network, **settings)
@@ -118,7 +121,11 @@ def _check(options: Options, networks: int) -> None:
     if options.rows < 1:
         raise TrueriskError(f"--rows is {options.rows}, but must be at least 1.")
     if options.times is not None and options.times < 1:
-        raise TrueriskError(f"--times is {options.times}, but must be at least 1.")
+        raise TrueriskError(f"--times is {options.times}, but must be at least 1; give the number of rescalings.")
+    if not 0 < options.std < math.inf:
+        raise TrueriskError(f"--std is {options.std:g}, but must be a positive number; try --std 1.")
+    if options.std != 1 and options.times is None:
+        raise TrueriskError(f"--std is {options.std:g}, but nothing is rescaled; add --audit.")
     if options.seed < 0:
         raise TrueriskError(f"the seed is {options.seed}, but must be an integer of at least 0; try --seed 0.")
     if options.out.exists() and not options.out.is_dir():
@@ -132,9 +139,19 @@ def _check(options: Options, networks: int) -> None:
         option = "--calibrate" if options.calibrate else "--audit"
         raise TrueriskError(f"{option} is about one network, but two are given; measure each of them alone.")
     if options.only == []:
-        raise TrueriskError("--only is empty, but must name measures or bounds; try --only path-norm.")
+        raise TrueriskError("--only is empty, but must name measures or bounds; try --only path-norm-l1.")
     if options.family is not None:
         _check_family(options.family)
+
+
+def _named(options: Options) -> Options:
+    """With today's names of the measures; a slip in a name is told before anything is trained."""
+    from truerisk.measures.table import current, wanted
+
+    if options.only is None:
+        return options
+    wanted(options.only, options.train)
+    return replace(options, only=current(options.only))
 
 
 def _check_family(family: str) -> None:
@@ -164,6 +181,7 @@ def _audit(network: Network, options: Options) -> Audit:
         network.init,
         record=network.record,
         times=options.times or 1,
+        std=options.std,
         rows=options.rows,
         seed=options.seed,
         outputs=options.outputs,

@@ -68,12 +68,14 @@ def _squares(module: nn.Module) -> float:
 def _find(model: str, weights: Path | None, shape: str, integers: int | None) -> tuple[nn.Module, Symmetry]:
     sizes = _sizes(shape, integers)  # before torch is loaded
     from truerisk.nets import architecture, load_weights
+    from truerisk.nets.tokens import refuse_wrong_tokens
     from truerisk.symmetry import find_symmetry
 
     example = _example(sizes, integers)
     network = architecture(model, tuple(example.shape[1:]), 10, trust_factory=True).template().eval()
     if weights is not None:
         load_weights(network, weights)
+    refuse_wrong_tokens(network, example)
     return network, find_symmetry(network, example)
 
 

@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from truerisk.cli.show_measures import files, more, table
+from truerisk.cli.show_measures import files, more
+from truerisk.cli.tables import table
 from truerisk.measures.compare import Comparison
 from truerisk.measures.finding import compared, criterion, errors_sentence, zoo_sentence
 from truerisk.measures.ratios import factor
+from truerisk.measures.registry import name_of
 from truerisk.measures.words import quantity
 from truerisk.words import magnitude
 
@@ -26,7 +28,7 @@ def comparison(found: Comparison, full: bool, family: str | None, out: Path, rep
         errors = "" if one.observed is None else f": {errors_sentence(one.observed)}"
         console.print(f"{side} is {escape(name)}{errors}")
     rows = {row["name"]: row for row in found.rows()}
-    leading = [rows[vote.name] for vote in found.votes]
+    leading = [rows[name_of(vote.name)] for vote in found.votes]
     if leading:
         console.print(_table(leading))
         console.print(f"\nSimpler: a smaller gap, going by the sign of tau in the zoo. {zoo_sentence()} {criterion()}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from truerisk import words
+from truerisk.cli.tables import described, table
 from truerisk.measures import BOUNDS, MEASURES, Measures
 from truerisk.measures.audit import Audit, Moved
 from truerisk.measures.finding import bounds_sentences, criterion, errors_sentence, headline, zoo_sentence
 from truerisk.measures.ratios import factor
-from truerisk.measures.registry import COSTS, NEEDS, Measure
-from truerisk.measures.words import by_family, by_reason, quantity, verdict
+from truerisk.measures.registry import COSTS, NEEDS, Measure, key_of, name_of
+from truerisk.measures.words import before_after, by_family, by_reason, quantity, verdict
 from truerisk.measures.zoo import zoo
 
 
@@ -71,7 +71,7 @@ def _leading(found: Measures, names: list[str]) -> Table:
         other = None if found.reference is None else found.reference.found.values.get(name)
         cells = ["" if other is None else quantity(other.value, other.log), factor(found.ratio(name))] if random else []
         tau, where = zoo().measures[name].tau, "" if place is None else str(place)
-        made.add_row(escape(name), quantity(value.value, value.log), *cells, where, f"{tau:+.2f}")
+        made.add_row(escape(name_of(name)), quantity(value.value, value.log), *cells, where, f"{tau:+.2f}")
     return made
 
 
@@ -79,11 +79,11 @@ def _everything(console: Console, found: Measures, shown: Shown) -> None:
     """All measures and bounds, or one family, each with its meaning."""
     entries = [MEASURES[name] for name in found.values if shown.family in (None, MEASURES[name].family)]
     if entries:
-        console.print(_measures(found, entries))
-        if any(found.values[entry.name].error for entry in entries):
+        _measures(console, found, entries)
+        if any(found.values[key_of(entry.name)].error for entry in entries):
             console.print("\nAfter +-: one standard error of an estimate from random draws or from some examples.")
     if found.bounds and not shown.family:
-        console.print(_bounds(found))
+        _bounds(console, found)
         console.print(
             f"\nEach bound alone is right with probability {words.confidence(shown.delta)}, whatever the network, if "
             "the examples are independent draws. The smallest of several, picked afterwards, is not."
@@ -98,34 +98,32 @@ def more(console: Console, count: int, family: str | None) -> None:
         console.print(f"\nAll {count} numbers: add --all, or --family NAME (such as norms, margins, paths).")
 
 
-def _measures(found: Measures, entries: list[Measure]) -> Table:
-    made = table("measure", "value", "when rescaled", "what it is")
-    for family, members in by_family(entries).items():
-        made.add_row(f"[bold]{escape(family)}[/bold]")
-        for entry in members:
-            value = found.values[entry.name]
-            rescaled = "unchanged" if entry.invariant else "[yellow]may change[/yellow]"
-            number = quantity(value.value, value.log) + (f" +- {value.error:.2g}" if value.error else "")
-            made.add_row(escape(entry.name), number, rescaled, escape(entry.meaning))
-    return made
+def _measures(console: Console, found: Measures, entries: list[Measure]) -> None:
+    def row(entry: Measure) -> tuple[str, ...]:
+        value = found.values[key_of(entry.name)]
+        rescaled = "unchanged" if entry.invariant else "[yellow]may change[/yellow]"
+        number = quantity(value.value, value.log) + (f" +- {value.error:.2g}" if value.error else "")
+        return escape(entry.name), number, rescaled, escape(entry.meaning)
+
+    parts = {escape(family): [row(entry) for entry in members] for family, members in by_family(entries).items()}
+    described(console, ("measure", "value", "when rescaled", "what it is"), parts)
 
 
 def _layers(found: Measures) -> Table:
     made = table("measure", "value", "layer", title="Layer by layer")
     for name, value in found.values.items():
         for number, (layer, part) in enumerate(value.layers.items()):
-            made.add_row("" if number else escape(name), quantity(float(part)), escape(layer))
+            made.add_row("" if number else escape(name_of(name)), quantity(float(part)), escape(layer))
     return made
 
 
-def _bounds(found: Measures) -> Table:
-    made = table("bound", "value", "what it says", "theorem", title="Bounds on the true risk")
+def _bounds(console: Console, found: Measures) -> None:
+    rows = []
     for bound in sorted(found.bounds.values(), key=lambda bound: bound.orders if bound.vacuous else bound.value - 1):
-        style = "" if bound.vacuous else "green"
+        said = verdict(bound) if bound.vacuous else f"[green]{verdict(bound)}[/green]"
         source = f"{bound.paper}, {bound.theorem}"
-        value = words.magnitude(bound.value, bound.log)
-        made.add_row(escape(bound.name), value, verdict(bound), escape(source), style=style)
-    return made
+        rows.append((escape(bound.name), words.magnitude(bound.value, bound.log), said, escape(source)))
+    described(console, ("bound", "value", "what it says", "theorem"), {"": rows}, title="Bounds on the true risk")
 
 
 def audit(found: Audit, how: str, out: Path, report: Path | None, *, full: bool = True) -> None:
@@ -155,12 +153,11 @@ def audit(found: Audit, how: str, out: Path, report: Path | None, *, full: bool 
 
 def _moves(found: Audit) -> Table:
     """Every number."""
-    made = table("measure or bound", "before", "by definition", "verdict")
+    made = table("measure or bound", "before", "after", "by definition", "verdict", numbers=(1, 2))
     for family, members in by_family(found.moves.values()).items():
         made.add_row(f"[bold]{escape(family)}[/bold]")
         for moved in members:
-            value = words.magnitude(moved.value) if moved.kind == "bound" else quantity(moved.value)
-            made.add_row(escape(moved.name), value, *_declared(moved))
+            made.add_row(escape(moved.name), *before_after(moved), *_declared(moved))
     return made
 
 
@@ -170,9 +167,14 @@ def _changes(found: Audit) -> Table:
     for family, members in by_family(found.moves.values()).items():
         fooled = [moved for moved in members if moved.fooled]
         worst = max(fooled, key=lambda moved: moved.orders, default=None)
-        most = "" if worst is None else f"{worst.name} {worst.note or f'by a factor of {factor(worst.orders)}'}"
+        most = "" if worst is None else _most(worst)
         made.add_row(escape(family), str(len(members) - len(fooled)), str(len(fooled)), escape(most))
     return made
+
+
+def _most(moved: Moved) -> str:
+    before, after = before_after(moved)
+    return f"{moved.name}{f' {moved.note}' if moved.note else ''}: {before} to {after}"
 
 
 def _declared(moved: Moved) -> tuple[str, str]:
@@ -183,20 +185,20 @@ def _declared(moved: Moved) -> tuple[str, str]:
 def catalogue() -> None:
     """All measures and bounds with what they mean, what they need and what they cost."""
     console = Console(highlight=False)
-    made = table("measure", "when rescaled", "effort", "needs", "what it is", numbers=())
-    for family, members in by_family(MEASURES.values()).items():
-        made.add_row(f"[bold]{escape(family)}[/bold]")
-        for entry in members:
-            needs, rescaled = ", ".join(sorted(entry.needs)), "unchanged" if entry.invariant else "may change"
-            made.add_row(escape(entry.name), rescaled, entry.cost, needs, escape(entry.meaning))
-    console.print(made)
-    bounds = table("bound", "when rescaled", "what it is", title="Bounds on the true risk", numbers=())
+
+    def row(entry: Measure) -> tuple[str, ...]:
+        needs, rescaled = ", ".join(sorted(entry.needs)), "unchanged" if entry.invariant else "may change"
+        return escape(entry.name), rescaled, entry.cost, needs, escape(entry.meaning)
+
+    parts = {escape(family): [row(each) for each in some] for family, some in by_family(MEASURES.values()).items()}
+    described(console, ("measure", "when rescaled", "effort", "needs", "what it is"), parts, numbers=())
+    bounds = []
     for bound in BOUNDS.values():
         source = f"[dim]({escape(f'{bound.paper}, {bound.theorem}')})[/dim]"
-        bounds.add_row(
-            escape(bound.name), "unchanged" if bound.invariant else "may change", f"{escape(bound.meaning)} {source}"
-        )
-    console.print(bounds)
+        rescaled = "unchanged" if bound.invariant else "may change"
+        bounds.append((escape(bound.name), rescaled, f"{escape(bound.meaning)} {source}"))
+    heads = ("bound", "when rescaled", "what it is")
+    described(console, heads, {"": bounds}, title="Bounds on the true risk", numbers=())
     console.print("\nEffort and needs:")
     for name, meaning in (COSTS | NEEDS).items():
         console.print(f"  {name:11}{escape(meaning)}", soft_wrap=True)
@@ -210,7 +212,7 @@ def _skipped(console: Console, skipped: dict[str, str]) -> None:
         return
     console.print("\nSkipped:")
     for reason, names in by_reason(skipped).items():
-        console.print(f"  {escape(', '.join(names))}: {escape(reason)}")
+        console.print(f"  {escape(', '.join(map(name_of, names)))}: {escape(reason)}")
 
 
 def files(console: Console, out: Path, report: Path | None, name: str = "measures") -> None:
@@ -218,12 +220,3 @@ def files(console: Console, out: Path, report: Path | None, name: str = "measure
     if report:
         console.print(f"Report   {escape(str(report))}", soft_wrap=True)
     console.print(f"Numbers  {escape(str(out / f'{name}.csv'))}, {escape(str(out / f'{name}.json'))}", soft_wrap=True)
-
-
-def table(*heads: str, title: str = "", numbers: Iterable[int] = (1,)) -> Table:
-    """``numbers``: which columns hold numbers."""
-    right = set(numbers)
-    made = Table(title=f"\n{title}" if title else None, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for place, head in enumerate(heads):
-        made.add_column(head, justify="right" if place in right else "left", no_wrap=place == 0 or place in right)
-    return made

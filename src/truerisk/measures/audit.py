@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +21,14 @@ from truerisk.data import load
 from truerisk.errors import TrueriskError
 from truerisk.measures.found import Measures
 from truerisk.measures.observed import observe
-from truerisk.measures.registry import MEASURES, Measure
+from truerisk.measures.ratios import log10_of
+from truerisk.measures.registry import MEASURES, Measure, Value
 from truerisk.measures.subject import BUDGET, ROWS, Subject
-from truerisk.measures.table import measure_subject, wanted
+from truerisk.measures.table import current, measure_subject, wanted
 from truerisk.measures.theorems import BOUNDS, Theorem
 from truerisk.measures.trained import given_or_trained
 from truerisk.seeds import derive
-from truerisk.symmetry import find_symmetry
+from truerisk.symmetry import Symmetry, find_symmetry
 
 if TYPE_CHECKING:
     import pandas
@@ -42,18 +43,22 @@ NOTHING = 1e-12  # both numbers are smaller: neither has a sign
 class Moved:
     """How far rescalings moved one measure or bound.
 
-    ``orders``: the largest ``|log10(after / before)|``; infinite where the sign changed or the value came or went, and
-    then ``note`` says so.
+    ``value`` is the number before; ``after`` the number after the rescaling that moved it most. Their natural
+    logarithms are given where a number may leave the range of floats. ``orders``: the largest
+    ``|log10(after / before)|``; infinite where the sign changed or the value came or went, and then ``note`` says so.
     """
 
     name: str
     kind: str  # "measure" or "bound"
     family: str
     invariant: bool  # as declared
-    value: float  # before
+    value: float  # before; nan where it was not defined
     orders: float
     tolerance: float
     note: str = ""
+    after: float = math.nan
+    log: float | None = None
+    after_log: float | None = None
 
     @property
     def fooled(self) -> bool:
@@ -83,7 +88,7 @@ def in_orders(orders: float) -> str:
 
 @dataclass(frozen=True)
 class Audit:
-    """What rescalings did to each measure and bound, while the function stayed."""
+    """What rescalings did to each measure and bound, by name, while the function stayed."""
 
     moves: dict[str, Moved]
     before: Measures  # of the network before the rescalings, folded and in float64
@@ -102,11 +107,11 @@ class Audit:
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain dictionary for each measure and bound."""
-        return [_without_tolerance(asdict(moved)) | {"verdict": moved.verdict} for moved in self.moves.values()]
+        return [_row(moved) for moved in self.moves.values()]
 
     @property
     def table(self) -> pandas.DataFrame:
-        """name, kind, family, invariant (as declared), value (before), orders, note, verdict."""
+        """name, kind, family, invariant (as declared), value (before), after, their log10, orders, note, verdict."""
         import pandas
 
         return pandas.DataFrame(self.rows())
@@ -140,8 +145,9 @@ def audit(
     outputs: str | None = None,
     test: object = None,
 ) -> Audit:
-    """Rescale ``model`` at random ``times`` times and measure again; ``std`` is that of the normal log-scales.
+    """Rescale ``model`` at random ``times`` times and measure again.
 
+    Each hidden unit is rescaled by a factor exp(u), where u is normal with mean 0 and standard deviation ``std``.
     The other arguments are those of ``measure``; a name or a function in place of a module is trained first there, too.
 
     >>> from truerisk.nets import architecture
@@ -151,7 +157,9 @@ def audit(
     """
     if not times >= 1:
         raise TrueriskError(f"--times is {times}, but must be at least 1; give the number of rescalings.")
-    names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
+    if not 0 < std < math.inf:
+        raise TrueriskError(f"--std is {std:g}, but must be a positive number; try --std 1.")
+    names = None if only is None else wanted(current(only), train)  # a slip is told before anything is trained
     network = given_or_trained(
         model, load(data, data_dir), init, record=record, rows=rows, seed=seed, outputs=outputs, test=test,
         data_dir=data_dir,
@@ -171,17 +179,29 @@ def audit(
         before = measure_subject(subject, **asked)
         advance()
         for k in range(times):
-            twin = symmetry.rescale(subject.module, symmetry.random(std, derive(seed, "audit", k)))
+            twin = _rescaled(symmetry, subject.module, std, derive(seed, "audit", k))
             other = Subject(twin, given, start, **settings)
             change = max(change, float((other.logits - subject.logits).abs().max() / subject.logits.abs().max()))
             after.append(measure_subject(other, **asked))
             advance()
     if not change <= SAME_FUNCTION:
-        raise TrueriskError(f"an output changed by {change:.1g} of the largest one: rescale less (std is {std:g}).")
+        raise TrueriskError(
+            f"--std is {std:g}, but that changes an output by {change:.1g} of the largest one, by rounding; rescale "
+            "less, such as by --std 1."
+        )
     moves = _compare(before, after)
     before = replace(before, observed=observe(network.module, given, network.test))
     before = replace(before, trained=network) if network.trained_here else before
     return Audit(moves, before, change, symmetry.dim, times, std)
+
+
+def _rescaled(symmetry: Symmetry, module: nn.Module, std: float, seed: int) -> nn.Module:
+    try:
+        return symmetry.rescale(module, symmetry.random(std, seed))
+    except TrueriskError as error:
+        raise TrueriskError(
+            f"--std is {std:g}, but rescales too far ({error}); rescale less, such as by --std 1."
+        ) from error
 
 
 def _compare(before: Measures, after: list[Measures]) -> dict[str, Moved]:
@@ -194,16 +214,18 @@ def _compare(before: Measures, after: list[Measures]) -> dict[str, Moved]:
         measured = isinstance(entry, Measure)
         tolerance = SEARCH_TOLERANCE if entry.cost in ("search", "training") else TOLERANCE
         family = entry.family if isinstance(entry, Measure) else "bounds"
-        value = math.nan if values[0] is None else values[0][0]
-        row = Moved(name, "measure" if measured else "bound", family, entry.invariant, value, 0.0, tolerance)
-        for other in values[1:]:
-            orders, note = distance(values[0], other)
-            row = replace(row, orders=max(row.orders, orders), note=row.note or note)
-        found[name] = row
+        moves = [distance(values[0], other) for other in values[1:]]
+        most = max(range(len(moves)), key=lambda k: moves[k][0])  # the first of the largest
+        (value, log), (moved, moved_log) = (ABSENT if each is None else each for each in (values[0], values[1 + most]))
+        found[entry.name] = Moved(
+            entry.name, "measure" if measured else "bound", family, entry.invariant, value, moves[most][0], tolerance,
+            moves[most][1], moved, log, moved_log,
+        )  # fmt: skip
     return found
 
 
 Number = tuple[float, float | None]  # a value and, where it may leave the range of floats, its natural logarithm
+ABSENT: Number = (math.nan, None)
 
 
 def _number(measures: Measures, name: str) -> Number | None:
@@ -237,8 +259,19 @@ def distance(one: Number | None, two: Number | None) -> tuple[float, str]:
     return abs(math.log10(abs(a)) - math.log10(abs(b))), ""
 
 
-def _without_tolerance(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "tolerance"}
+def _row(moved: Moved) -> dict[str, Any]:
+    """Plain: before and after with their decimal logarithms; without the tolerance."""
+    before, after = Value(moved.value, moved.log), Value(moved.after, moved.after_log)
+    kept = ("name", "kind", "family", "invariant")
+    return {name: getattr(moved, name) for name in kept} | {
+        "value": moved.value,
+        "log10": log10_of(before),
+        "after": moved.after,
+        "after_log10": log10_of(after),
+        "orders": moved.orders,
+        "note": moved.note,
+        "verdict": moved.verdict,
+    }
 
 
 def _finite(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from truerisk.errors import TrueriskError
 from truerisk.measures.found import Measures, as_csv
 from truerisk.measures.ratios import Number, log10_of, log10_ratio, ratio
-from truerisk.measures.registry import MEASURES
+from truerisk.measures.registry import MEASURES, name_of
 from truerisk.measures.theorems import BOUNDS
 from truerisk.measures.zoo import Zoo, zoo
 
@@ -87,7 +87,7 @@ class Comparison:
         orders = log10_ratio(one, two)
         vote = Vote(name, orders or 0.0, known.sign if known else 0).simpler
         return {
-            "name": name,
+            "name": name_of(name),
             "family": MEASURES[name].family if name in MEASURES else "bound",
             **_two("a", one),
             **_two("b", two),
@@ -117,11 +117,12 @@ class Comparison:
             "a": _network(self.a, self.names[0]),
             "b": _network(self.b, self.names[1]),
             "leading": [
-                {"name": v.name, "ratio_log10": v.orders, "simpler": ("", "A", "B")[v.simpler]} for v in self.votes
+                {"name": name_of(v.name), "ratio_log10": v.orders, "simpler": ("", "A", "B")[v.simpler]}
+                for v in self.votes
             ],
             "measures": [row for row in rows if row["family"] != "bound"],
             "bounds": [row for row in rows if row["family"] == "bound"],
-            "skipped": [{"name": name, "reason": reason} for name, reason in missing.items()],
+            "skipped": [{"name": name_of(name), "reason": reason} for name, reason in missing.items()],
             "zoo": zoo().record(),
         }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from truerisk.measures.observed import Observed
 from truerisk.measures.ratios import Number, log10_of, log10_ratio, ratio
-from truerisk.measures.registry import MEASURES, Measure, Value
+from truerisk.measures.registry import MEASURES, Measure, Value, key_of, name_of
 from truerisk.measures.theorems import BOUNDS, Bound, Theorem
 from truerisk.measures.trained import Network
 from truerisk.measures.zoo import zoo
@@ -48,7 +48,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Measures:
-    """What was found: values, bounds, and what was left out with the reason.
+    """What was found: values, bounds, and what was left out with the reason, by ``Measure.key``.
 
     ``trained``: the network that ``measure`` trained first, with its initial weights and a sentence about its training
     (``trained.how``); None where the module came trained. ``observed``: its errors on the measured examples and on
@@ -69,12 +69,12 @@ class Measures:
     def __getitem__(self, name: str) -> float:
         found = self.number(name)
         if found is None:
-            raise KeyError(f"{name}: {self.skipped.get(name, 'there is no such measure')}")
+            raise KeyError(f"{name}: {self.skipped.get(key_of(name), 'there is no such measure')}")
         return found.value
 
     def number(self, name: str) -> Number | None:
         """The measure or bound of this name, with its logarithm where the value may leave the range of floats."""
-        return self.values.get(name) or self.bounds.get(name)
+        return self.values.get(key_of(name)) or self.bounds.get(name)
 
     def ratio(self, name: str) -> float | None:
         """log10 of (value on random labels / own value); None where there is no such ratio."""
@@ -85,7 +85,7 @@ class Measures:
         """One plain dictionary for each measure, then one for each bound (of the family "bound")."""
         measures = [_row(MEASURES[name], value) for name, value in self.values.items()]
         bounds = [_bound_row(BOUNDS[name], bound) for name, bound in self.bounds.items()]
-        return [row | self._references(row["name"]) for row in measures + bounds]
+        return [row | self._references(key_of(row["name"])) for row in measures + bounds]
 
     def _references(self, name: str) -> dict[str, Any]:
         """The values that a number is told next to: on random labels, and in the zoo."""
@@ -114,7 +114,7 @@ class Measures:
         import pandas
 
         found = [
-            {"name": name, "layer": layer, "value": part}
+            {"name": name_of(name), "layer": layer, "value": part}
             for name, value in self.values.items()
             for layer, part in value.layers.items()
         ]
@@ -142,7 +142,7 @@ class Measures:
                 for name, value in self.values.items()
             ],
             "bounds": [_plain(bound.record() | self._references(name)) for name, bound in self.bounds.items()],
-            "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped.items()],
+            "skipped": [{"name": name_of(name), "reason": reason} for name, reason in self.skipped.items()],
             "zoo": zoo().record(),
         }
 

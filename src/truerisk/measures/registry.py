@@ -51,7 +51,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Measure:
-    """One entry of the registry. ``invariant``: no rescaling of hidden units changes it (init held fixed)."""
+    """One entry of the registry. ``invariant``: no rescaling of hidden units changes it (init held fixed).
+
+    ``key``: its place in ``MEASURES``, in ``zoo.json``, and in stored runs of the lab. It stays when the name changes.
+    """
 
     name: str
     family: str
@@ -64,6 +67,7 @@ class Measure:
     needs: frozenset[Need] = frozenset()
     same_order_as: str = ""  # another measure of which this one is a monotone transform
     settings: str = ""  # choices of ours that the value depends on
+    key: str = ""
 
     def __call__(self, subject: Subject) -> Value:
         missing = sorted(self.needs - subject.has)
@@ -91,15 +95,29 @@ def measure(
     needs: tuple[Need, ...] = (),
     same_order_as: str = "",
     settings: str = "",
+    key: str = "",
 ) -> Callable[[Callable[[Subject], Value | float]], Callable[[Subject], Value | float]]:
-    """Enter a function into the registry; the function itself stays as it is."""
+    """Enter a function into the registry; the function itself stays as it is. ``key``: the name that it once had."""
 
     def enter(compute: Callable[[Subject], Value | float]) -> Callable[[Subject], Value | float]:
-        if name in MEASURES:
+        if key_of(name) in MEASURES or (key or name) in MEASURES:
             raise ValueError(f"there are two measures called {name}.")
-        MEASURES[name] = Measure(
-            name, family, meaning, paper, equation, invariant, cost, compute, frozenset(needs), same_order_as, settings
-        )
+        described = (name, family, meaning, paper, equation, invariant, cost)
+        MEASURES[key or name] = Measure(*described, compute, frozenset(needs), same_order_as, settings, key or name)
         return compute
 
     return enter
+
+
+def key_of(name: str) -> str:
+    """The key of a measure, from its name or from its key; any other word stays as it is.
+
+    >>> key_of("parameters"), key_of("no-such-measure")
+    ('parameters', 'no-such-measure')
+    """
+    return next((key for key, entry in MEASURES.items() if entry.name == name), name)
+
+
+def name_of(key: str) -> str:
+    """The name that people read, from a key; the name of a bound stays as it is."""
+    return MEASURES[key].name if key in MEASURES else key

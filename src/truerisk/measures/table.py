@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +16,13 @@ from truerisk.errors import TrueriskError
 from truerisk.measures.calibration import random_label_network
 from truerisk.measures.found import Measures, Reference
 from truerisk.measures.observed import observe
-from truerisk.measures.registry import MEASURES, Measure, NotDefined, Value
+from truerisk.measures.registry import MEASURES, Measure, NotDefined, Value, key_of, name_of
 from truerisk.measures.subject import BUDGET, ROWS, Subject
 from truerisk.measures.theorems import BOUNDS, Bound, Theorem
 from truerisk.measures.trained import Network, given_or_trained
 from truerisk.threads import limited, threads_for
+
+CLOSE = 4  # names that are suggested for one that is none
 
 
 def measure(
@@ -57,7 +60,7 @@ def measure(
     >>> found["parameters"]
     610.0
     """
-    names = None if only is None else wanted(only, train)  # a slip in a name is told before anything is trained
+    names = None if only is None else wanted(current(only), train)  # a slip is told before anything is trained
     settings: dict[str, Any] = {"rows": rows, "seed": seed}
     network = given_or_trained(
         model, load(data, data_dir), init, record=record, outputs=outputs, test=test, data_dir=data_dir, **settings
@@ -120,7 +123,7 @@ def measure_subject(
                     bounds[name] = BOUNDS[name](subject, delta)
             except NotDefined as reason:
                 skipped[name] = str(reason)
-            advance(note=name)
+            advance(note=name_of(name))
     return Measures(values, bounds, skipped, subject.n, subject.data.classes)
 
 
@@ -135,8 +138,35 @@ def wanted(only: Iterable[str] | None, train: bool) -> list[str]:
     known: dict[str, Measure | Theorem] = {**MEASURES, **BOUNDS}
     if only is None:
         return [name for name, entry in known.items() if train or entry.cost != "training"]
-    names = list(only)
+    names = [key_of(name) for name in only]
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise TrueriskError(f"there is no measure {', '.join(unknown)}; truerisk measure --list shows all names.")
+        close = list(dict.fromkeys(name for word in unknown for name in close_names(word)))
+        hint = f"close are {', '.join(close)}, and " if close else ""
+        raise TrueriskError(f"there is no measure {', '.join(unknown)}; {hint}truerisk measure --list shows all names.")
     return names
+
+
+def current(only: Iterable[str]) -> list[str]:
+    """The names as they are today, with a note for each one that was renamed."""
+    names = list(only)
+    for name in names:
+        if name_of(name) != name:
+            short = MEASURES[name].meaning.partition(":")[0]
+            progress.note(f"{name} is now called {name_of(name)} ({short}); its value is as before.")
+    return [name_of(name) for name in names]
+
+
+def close_names(word: str) -> list[str]:
+    """The few measures and bounds that may be meant: spelled alike, of this family, or about this word.
+
+    >>> close_names("l2norm")[0], close_names("no such thing")
+    ('l2-norm', [])
+    """
+    known: dict[str, Measure | Theorem] = {**MEASURES, **BOUNDS}
+    names, said = [entry.name for entry in known.values()], word.lower()
+    spelled = difflib.get_close_matches(said, names, n=CLOSE, cutoff=0.7)
+    inside = [name for name in names if said in name]
+    family = [entry.name for entry in known.values() if isinstance(entry, Measure) and entry.family == said]
+    about = [entry.name for entry in known.values() if said in entry.meaning.lower()]
+    return list(dict.fromkeys([*spelled, *inside, *family, *about]))[:CLOSE]

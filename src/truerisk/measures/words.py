@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from truerisk.measures.theorems import Bound
-from truerisk.words import bound_percent
+from truerisk.words import bound_percent, magnitude
+
+if TYPE_CHECKING:
+    from truerisk.measures.audit import Moved
 
 PLAIN = 1e-3, 1e6  # sizes that are written without an exponent
 
@@ -31,6 +34,14 @@ def quantity(value: float, log: float | None = None) -> str:
     if not PLAIN[0] <= abs(value) < PLAIN[1]:
         return f"{value:.4g}" if abs(value) < 1 else f"{value:.3e}"
     return f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.4g}"
+
+
+def before_after(moved: Moved) -> tuple[str, str]:
+    """A number of an audit before the rescalings, and after the one that moved it most; bounds are rounded up."""
+    write = magnitude if moved.kind == "bound" else quantity
+    both = ((moved.value, moved.log), (moved.after, moved.after_log))
+    before, after = ("not defined" if math.isnan(value) else write(value, log) for value, log in both)
+    return before, after
 
 
 def verdict(bound: Bound) -> str:

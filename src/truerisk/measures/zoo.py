@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 from truerisk.measures.ratios import Number
-from truerisk.measures.registry import MEASURES
+from truerisk.measures.registry import MEASURES, name_of
 
 FEW = 6  # measures that are shown first
 
@@ -104,7 +104,7 @@ class Zoo:
 
     def record(self) -> dict[str, Any]:
         """Plain JSON: what the zoo is, and the measures that predict best in it."""
-        return {**self.about, "leading": self.leading(self.measures)}
+        return {**self.about, "leading": [name_of(key) for key in self.leading(self.measures)]}
 
 
 def significant(value: float) -> float:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from truerisk.nets.evaluate import is_lazy
 from truerisk.nets.hidden import hidden_numbers, replaced_forwards
 from truerisk.nets.learnt import ignores_seed, numbers_of
 from truerisk.nets.naming import refuse_files
+from truerisk.nets.neighbors import OwnFile
 from truerisk.nets.reinitialize import reinitialized
 from truerisk.seeds import derive, seeded_globals
 
@@ -134,20 +133,22 @@ def _parameter_names(function: Callable[..., Any]) -> set[str]:
 
 
 def import_reference(reference: str) -> object:
-    """Import ``file.py:name`` or ``package.module:name``. This runs the user's own code."""
+    """Import ``file.py:name`` or ``package.module:name``. This runs the user's own code.
+
+    A file may import modules of its own folder, at the top and in the function (see ``neighbors``).
+    """
     where, _, attribute = reference.rpartition(":")
     if where.endswith(".py"):
         path = Path(where)
         if not path.is_file():
             raise TrueriskError(f"the model file {where} does not exist; give --model file.py:factory.")
-        spec = importlib.util.spec_from_file_location(f"truerisk_user_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # dataclasses and torch.export look classes up by module name
-        _run(lambda: spec.loader.exec_module(module), reference)  # type: ignore[union-attr]
-    else:
-        module = _run(lambda: importlib.import_module(where), reference)
+        own = _run(lambda: OwnFile(path), reference)
+        found = _attribute(own.module, where, attribute)
+        return own.calling(found) if callable(found) and not isinstance(found, nn.Module) else found
+    return _attribute(_run(lambda: importlib.import_module(where), reference), where, attribute)
+
+
+def _attribute(module: object, where: str, attribute: str) -> object:
     if not hasattr(module, attribute):
         raise TrueriskError(f"{where} has nothing called {attribute!r}; check the name after the colon.")
     return getattr(module, attribute)

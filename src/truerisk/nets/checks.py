@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from truerisk.errors import TrueriskError
 from truerisk.nets.evaluate import as_input, has_table, is_lazy, precision
+from truerisk.nets.tokens import wants_integers
 from truerisk.seeds import seeded_globals
 
 PROBE = 16  # examples that the checks run on
@@ -58,7 +59,7 @@ def _output_problems(module: nn.Module, x: Tensor, classes: int, *, finite_weigh
         shape = tuple(x.shape[1:])
         detail = " ".join(str(error).split())
         hint = ""
-        if has_table(module) and x.is_floating_point():
+        if x.is_floating_point() and (has_table(module) or wants_integers(error)):
             hint = "; it looks integers up in a table, but the inputs are real numbers (bytes / 255?), so give int64"
         elif x.ndim == 3 and any(isinstance(layer, nn.Conv2d) for layer in module.modules()):
             hint = "; images need an axis for their colors, so give X[:, None]"

@@ -22,7 +22,7 @@ from torch import Tensor, fx, nn
 from torch.export.graph_signature import InputKind, OutputKind
 
 from truerisk.errors import TrueriskError
-from truerisk.nets.evaluate import has_table
+from truerisk.nets.tokens import integers_sentence, wants_integers
 
 
 @dataclass(frozen=True)
@@ -154,12 +154,11 @@ def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
     except Exception as error:  # anything the network's own forward may raise, and all of torch's ways to refuse
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].split("  (")[0].rstrip(". ")
         shapes = ", ".join(str(tuple(x.shape)) for x in example)
-        if has_table(module) and all(x.is_floating_point() for x in example):
-            fix = "give an example of integers (--integers N: below N), because the network looks inputs up in a table."
-        else:
-            fix = "check that shape, and write the forward without a path that depends on the values of the data."
+        if wants_integers(error) and all(x.is_floating_point() for x in example):
+            raise TrueriskError(integers_sentence(module)) from error
         raise TrueriskError(
-            f"torch.export could not follow the network on an input of shape {shapes} ({reason}); {fix}"
+            f"torch.export could not follow the network on an input of shape {shapes} ({reason}); check that shape, "
+            "and write the forward without a path that depends on the values of the data."
         ) from error
     for node in program.graph.nodes:
         sizes = [size for value in flat(node.meta.get("val")) for size in value.shape]

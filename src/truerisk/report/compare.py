@@ -21,6 +21,7 @@ from truerisk.measures.finding import (
 )
 from truerisk.measures.found import Measures
 from truerisk.measures.ratios import factor
+from truerisk.measures.registry import key_of, name_of
 from truerisk.measures.words import quantity
 from truerisk.report.certificate import templates
 from truerisk.report.measure_figures import Dot
@@ -41,7 +42,7 @@ def write_comparison(path: str | Path, found: Comparison, facts: Mapping[str, st
 def render_comparison(found: Comparison, facts: Mapping[str, str]) -> str:
     """The page as HTML. All text is escaped."""
     rows = [_line(row, found) for row in found.rows()]
-    leading = [vote.name for vote in found.votes]
+    leading = [name_of(vote.name) for vote in found.votes]
     by_name = {row["name"]: row for row in rows}
     families: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -54,7 +55,7 @@ def render_comparison(found: Comparison, facts: Mapping[str, str]) -> str:
             names=found.names,
             subtitle=_errors(found),
             hero=_hero(found) if leading else None,
-            leading=[by_name[name] | {"zoo": real_minus(tau_sentence(name))} for name in leading],
+            leading=[by_name[name] | {"zoo": real_minus(tau_sentence(key_of(name)))} for name in leading],
             told={"zoo": zoo_sentence(), "criterion": criterion(), "limits": zoo_limits()},
             families=[{"name": name, "rows": members} for name, members in families.items()],
             columns=COLUMNS,
@@ -68,7 +69,7 @@ def render_comparison(found: Comparison, facts: Mapping[str, str]) -> str:
 
 def _line(row: Mapping[str, Any], found: Comparison) -> dict[str, Any]:
     name = row["name"]
-    entry = MEASURES.get(name)
+    entry = MEASURES.get(key_of(name))
     bound = None if entry is not None else BOUNDS[name]
     source = f"{entry.paper}; {entry.equation}." if entry is not None else ""
     return {
@@ -86,7 +87,7 @@ def _text(found: Measures, name: str) -> str:
     """A value of a measure, or of a bound, which is rounded up."""
     number = found.number(name)
     assert number is not None
-    return (quantity if name in found.values else magnitude)(number.value, number.log)
+    return (magnitude if name in found.bounds else quantity)(number.value, number.log)
 
 
 def _errors(found: Comparison) -> str:
@@ -108,7 +109,7 @@ def _hero(found: Comparison) -> dict[str, str]:
     one, two = short_names(found)
     kinds, said = ("even", "own", "other"), ("no difference", f"{one} simpler", f"{two} simpler")
     rows = [
-        Dot(v.name, v.orders, f"{times(v.orders)} ({said[v.simpler]})", kinds[v.simpler], short(v.name))
+        Dot(name_of(v.name), v.orders, f"{times(v.orders)} ({said[v.simpler]})", kinds[v.simpler], short(v.name))
         for v in found.votes
     ]
     brief = [replace(row, words=f"{times(row.orders)} ({'-AB'[kinds.index(row.kind)]})") for row in rows]

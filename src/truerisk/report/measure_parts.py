@@ -14,8 +14,8 @@ from truerisk.measures.audit import Audit
 from truerisk.measures.finding import errors_sentence, kind, ranked
 from truerisk.measures.margin_shapes import NORMALIZED, PATH, PLAIN, SPECTRAL, medians, misclassified
 from truerisk.measures.ratios import factor, log10_ratio
-from truerisk.measures.registry import Value
-from truerisk.measures.words import by_family, quantity, verdict
+from truerisk.measures.registry import Value, key_of, name_of
+from truerisk.measures.words import before_after, by_family, quantity, verdict
 from truerisk.measures.zoo import zoo
 from truerisk.report.certificate import NARROW, WIDE
 from truerisk.report.measure_figures import Dot, Mark, bounds_figure, layers_figure, margins_figure, ratios_figure
@@ -24,6 +24,7 @@ from truerisk.words import magnitude, seen_percent, several
 LAYERED = 4  # measures that are shown layer by layer, of different families
 MOST_LAYERS = 40  # bars of a figure
 RANDOM = ("Random labels", "Ratio")  # columns of the reference
+AFTER = "Rescaled"  # column of an audit
 
 
 def times(orders: float) -> str:
@@ -57,13 +58,24 @@ def drawn(rows: Sequence[Dot], axis: str, one: str, brief: Sequence[Dot] | None 
     }
 
 
-def columns(found: Measures) -> list[str]:
-    """The columns of numbers: the value, its reference if there is one, and its place in the zoo."""
-    return ["Value", *(RANDOM if found.reference is not None else ()), "Larger than (zoo)"]
+def columns(found: Measures, audit: Audit | None = None) -> list[str]:
+    """The columns of numbers: the value, after a rescaling or on random labels if known, and its place in the zoo."""
+    return ["Value", *after_head(audit), *(RANDOM if found.reference is not None else ()), "Larger than (zoo)"]
+
+
+def after_head(audit: Audit | None) -> list[str]:
+    """The column of an audit's numbers."""
+    return [] if audit is None else [AFTER]
+
+
+def after_cell(key: str, audit: Audit | None) -> list[str]:
+    """The number after the rescaling that moved it most."""
+    moved = None if audit is None else audit.moves.get(name_of(key))
+    return [] if audit is None else ["" if moved is None else before_after(moved)[1]]
 
 
 def line(name: str, found: Measures, audit: Audit | None) -> dict[str, Any]:
-    """One measure as a row."""
+    """One measure, by its key, as a row."""
     entry, value = MEASURES[name], found.values[name]
     place = zoo().place(name, value)
     other = None if found.reference is None else found.reference.found.values.get(name)
@@ -71,12 +83,12 @@ def line(name: str, found: Measures, audit: Audit | None) -> dict[str, Any]:
     settings = f" Settings: {entry.settings}." if entry.settings else ""
     order = f" It orders networks as {entry.same_order_as} does." if entry.same_order_as else ""
     return {
-        "name": name,
+        "name": entry.name,
         "meaning": entry.meaning,
         "details": f"{entry.paper}; {entry.equation}.{settings}{order}",
-        "cells": [_text(value), *reference, "" if place is None else str(place)],
+        "cells": [_text(value), *after_cell(name, audit), *reference, "" if place is None else str(place)],
         "zoo": "",
-        **rescaling(name, entry.invariant, audit),
+        **rescaling(entry.name, entry.invariant, audit),
     }
 
 
@@ -105,14 +117,14 @@ def bounds_part(found: Measures, audit: Audit | None) -> dict[str, Any] | None:
         "errors": "" if found.observed is None else errors_sentence(found.observed),
         "useful": len(useful),
         "count": several(len(bounds), "bound"),
-        "columns": ["Value (rounded up)"],
+        "columns": ["Value (rounded up)", *after_head(audit)],
         "rows": [
             {
                 "name": bound.name,
                 "meaning": f"{bound.meaning} It is {verdict(bound)}." if bound.vacuous else f"{bound.meaning} So "
                 f"{verdict(bound)}.",
                 "details": f"{bound.paper}, {bound.theorem}.",
-                "cells": [magnitude(bound.value, bound.log)],
+                "cells": [magnitude(bound.value, bound.log), *after_cell(bound.name, audit)],
                 "zoo": "",
                 **rescaling(bound.name, BOUNDS[bound.name].invariant, audit),
             }
@@ -194,9 +206,9 @@ def layers_part(found: Measures) -> dict[str, Any] | None:
     """One measure of each family that is made of positive parts, a few of them."""
     chosen: dict[str, dict[str, float]] = {}
     for members in by_family(MEASURES[name] for name in found.values).values():
-        fitting = [m.name for m in members if _drawable(found.values[m.name].layers)]
+        fitting = [m.name for m in members if _drawable(found.values[key_of(m.name)].layers)]
         if fitting and len(chosen) < LAYERED:
-            chosen[fitting[0]] = dict(found.values[fitting[0]].layers)
+            chosen[fitting[0]] = dict(found.values[key_of(fitting[0])].layers)
     if not chosen:
         return None
     return {

@@ -25,6 +25,7 @@ from truerisk.measures.finding import (
     zoo_sentence,
 )
 from truerisk.measures.margin_shapes import margin_panels
+from truerisk.measures.registry import key_of, name_of
 from truerisk.measures.table import subject_of
 from truerisk.measures.words import by_family, by_reason
 from truerisk.measures.zoo import zoo
@@ -52,7 +53,10 @@ CALIBRATE = (
     "How large is large? truerisk measure --calibrate trains the same network on random labels, and shows each value "
     "next to the value there."
 )
-RESCALED = "The last column says what the rescalings did to each number of this network."
+RESCALED = (
+    "The last column says what the rescalings did to each number of this network; next to its value is its value after "
+    "the rescaling that changed it most."
+)
 
 
 def write_measures(
@@ -93,16 +97,16 @@ def render_measures(
             leading=_leading(found, audit, leading) if leading else None,
             told={"zoo": zoo_sentence(), "criterion": criterion(), "limits": zoo_limits()},
             families=[
-                {"name": name, "rows": [line(each.name, found, audit) for each in members]}
+                {"name": name, "rows": [line(key_of(each.name), found, audit) for each in members]}
                 for name, members in families.items()
             ],
-            columns=columns(found),
+            columns=columns(found, audit),
             rescaled=BY_DEFINITION if audit is None else RESCALED,
             csv=encoded(found.csv()),
             bounds=bounds,
             margins=margins,
             layers=layers_part(found),
-            skipped=[(", ".join(names), reason) for reason, names in by_reason(found.skipped).items()],
+            skipped=[(", ".join(map(name_of, names)), reason) for reason, names in by_reason(found.skipped).items()],
             audit=None if audit is None else _audit(audit),
             facts=facts,
             script=script(),
@@ -136,7 +140,8 @@ def _calibration_hero(found: Measures) -> dict[str, Any] | None:
     if not given:
         return None
     rows = [
-        Dot(v.name, v.orders, times(v.orders) + _way(v.simpler), _kind(v.simpler == 1), short(v.name)) for v in given
+        Dot(name_of(v.name), v.orders, times(v.orders) + _way(v.simpler), _kind(v.simpler == 1), short(v.name))
+        for v in given
     ]
     return {
         **drawn(rows, "value on random labels / value of this network", "1: this network"),
@@ -158,9 +163,10 @@ def _way(simpler: int) -> str:
 
 def _audit_hero(found: Measures, audit: Audit) -> dict[str, Any] | None:
     """How far rescalings moved the measures that predict best."""
-    known = [audit.moves[name] for name in zoo().leading(found.values) if name in audit.moves]
+    leading = [name_of(key) for key in zoo().leading(found.values)]
+    known = [audit.moves[name] for name in leading if name in audit.moves]
     rows = [
-        Dot(m.name, m.orders, times(m.orders) if m.fooled else "unchanged", _kind(not m.fooled), short(m.name))
+        Dot(m.name, m.orders, times(m.orders) if m.fooled else "unchanged", _kind(not m.fooled), short(key_of(m.name)))
         for m in known
         if m.orders < 1e3
     ]
@@ -203,7 +209,7 @@ def _note(found: Measures, audit: Audit | None) -> str:
 def _leading(found: Measures, audit: Audit | None, names: list[str]) -> dict[str, Any]:
     """The few that predict best, with tau and its interval."""
     rows = [line(name, found, audit) | {"zoo": real_minus(tau_sentence(name))} for name in names]
-    return {"rows": rows, "columns": columns(found)}
+    return {"rows": rows, "columns": columns(found, audit)}
 
 
 def _audit(audit: Audit) -> dict[str, str]:

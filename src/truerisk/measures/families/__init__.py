@@ -7,6 +7,7 @@ from truerisk.measures.families import (  # isort: skip
     margins,
     products,
     paths,
+    tightened,
     normalized,
     tails,
     lipschitz,
@@ -42,4 +43,5 @@ __all__ = [
     "sensitivity",
     "sharpness",
     "tails",
+    "tightened",
 ]

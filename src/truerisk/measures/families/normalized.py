@@ -96,9 +96,10 @@ def median_normalized_margin(subject: Subject) -> float:
 
 
 @measure(
-    "median-margin-over-path-norm",
+    "median-margin-over-path-norm-l1",
+    key="median-margin-over-path-norm",
     family="normalized",
-    meaning="Median margin over the l1 path norm: the margin relative to all paths; larger means simpler.",
+    meaning="Median margin over the l1 path norm: relative to the sum over paths (p = 1); larger means simpler.",
     paper="Neyshabur et al. 2017, Exploring generalization (code), there with another quantile",
     equation="median margin / path-norm-l1",
     invariant=True,
