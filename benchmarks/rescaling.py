@@ -33,8 +33,9 @@ def _compare(depth: int) -> Row:
     problem, constant = _chain(depth)
     best = minimize(problem, tolerance=1e-16).value
     kl = best + constant
-    run = minimize(problem, GAP, scale=kl)
-    ours = seconds(lambda: minimize(problem, GAP, scale=kl))
+    whole = minimize(problem, max_sweeps=0).start + constant
+    run = minimize(problem, GAP, whole=whole)
+    ours = seconds(lambda: minimize(problem, GAP, whole=whole))
     short = next(r for k in range(100) if (r := minimize(problem, 0.0, max_sweeps=k)).value - best <= GAP * kl)
     start = time.perf_counter()
     passes, value = _descend(problem, best + GAP * kl)

@@ -1,5 +1,6 @@
 """The smallest KL on the orbit: against L-BFGS, along orbits, at the design's counter-example."""
 
+import math
 from functools import partial
 from itertools import pairwise
 
@@ -299,3 +300,17 @@ def test_it_says_what_it_did():
     assert "above the smallest on the orbit" in str(tighten(q, p, symmetry))
     q, p, symmetry = pair("mlp", 0, centred=False)
     assert "local optimum" in str(tighten(q, p, symmetry))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gap_is_relative_to_the_kl_that_is_found(seed):
+    """Twins with random factors of about 16: KLs from thousands of times the smallest, and yet the same smallest KL."""
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(20, 16), nn.ReLU(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 3)).double()
+    sym = find_symmetry(net, torch.zeros(1, 20, dtype=torch.float64))
+    q, p = Gaussian.around(net, 0.02), Gaussian.zero(net, 1.0)
+    best = tighten(q, p, sym)
+    twin = tighten(sym.rescale(q, sym.random(math.log(16), seed=seed)), p, sym)
+    assert twin.kl_before > 20 * best.kl_before
+    assert twin.kl_after == pytest.approx(best.kl_after, rel=1e-9)
+    assert twin.gap <= 2e-10 * twin.kl_after

@@ -141,7 +141,7 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
 
     if not movable.dim:
         return result(torch.zeros(symmetry.dim, dtype=torch.float64), before, 0, 0.0, 0.0, [])
-    solution = minimize(problem, tolerance=tolerance, scale=max(before, 1.0))
+    solution = minimize(problem, tolerance=tolerance, whole=before)
     log_scales = torch.from_numpy(to_all @ solution.t)
     after = posterior.kl(prior, symmetry.factors(log_scales))
     if not after < before:

@@ -260,9 +260,9 @@ LESSON = Lesson(
         ),
         Finding(
             ("twins-explode",),
-            reproduced="Random factors multiply each bound by over {0.low}, and change no prediction.",
-            not_reproduced="Random factors multiply one bound by only {0.mean}, and change no prediction.",
-            no_verdict="Random factors multiply one bound by {0.mean}: no verdict on five times.",
+            reproduced="With random factors each bound is over {0.low} as large; no prediction changes.",
+            not_reproduced="With random factors one bound is only {0.mean} as large; no prediction changes.",
+            no_verdict="With random factors one bound is {0.mean} as large: no verdict on five.",
         ),
     ),
     questions=(

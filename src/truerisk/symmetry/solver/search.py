@@ -40,8 +40,11 @@ class Solution:
     values: tuple[float, ...]
 
 
-def minimize(problem: Problem, tolerance: float = 1e-10, max_sweeps: int = 300, scale: float | None = None) -> Solution:
-    """Return the minimizer of F, up to a gap of `tolerance` times `scale`, which is max(1, |F|) by default.
+def minimize(problem: Problem, tolerance: float = 1e-10, max_sweeps: int = 300, whole: float | None = None) -> Solution:
+    """Return the minimizer of F, up to a gap of `tolerance` times max(1, |F|) there.
+
+    `whole` is the cost at 0 of which F is all but a constant, a KL for instance: the gap is then relative to that cost
+    where the search ends, however large it was where the search began.
 
     With cross terms there is no certificate, and the search ends where two sweeps in a row gain next to nothing.
     Scales on which F does not depend, and those that would run away to infinity, stay where they are.
@@ -55,7 +58,7 @@ def minimize(problem: Problem, tolerance: float = 1e-10, max_sweeps: int = 300, 
     (2.5, 2.0, 1.414213562373)
     """
     with np.errstate(all="ignore"):  # a step that overflows has no finite value, and is taken back
-        search = _Search(problem, tolerance, scale)
+        search = _Search(problem, tolerance, whole)
         going = True
         while going and search.sweeps < max_sweeps and not search.certified():
             going = search.sweep()
@@ -66,8 +69,8 @@ def minimize(problem: Problem, tolerance: float = 1e-10, max_sweeps: int = 300, 
 class _Search:
     """The best point so far, and the sums at the point to go on from."""
 
-    def __init__(self, problem: Problem, tolerance: float, scale: float | None) -> None:
-        self.tolerance, self.scale = tolerance, scale
+    def __init__(self, problem: Problem, tolerance: float, whole: float | None) -> None:
+        self.tolerance = tolerance
         label = colour_groups(problem)[problem.labels]
         self.colours = [Colour(problem, np.flatnonzero(label == k)) for k in range(label.max(initial=-1) + 1)]
         shared = frozenset(number for colour in self.colours for number in colour.shared)
@@ -84,6 +87,7 @@ class _Search:
         if not math.isfinite(self.start):
             raise TrueriskError("the entries of `a` and `c` need to be finite, and so do their sums.")
         self.value = self.start
+        self.constant = 0.0 if whole is None else whole - self.start
         self.values: list[float] = []  # after each sweep
         self.gap: float | None = math.inf if self.sums.centred else None
         self.fall, self.left, self.quiet, self.trust = 0.0, math.inf, 0, 0.01
@@ -102,7 +106,7 @@ class _Search:
         return True
 
     def _goal(self) -> float:
-        return self.tolerance * (max(1.0, abs(self.value)) if self.scale is None else self.scale)
+        return self.tolerance * max(1.0, abs(self.value + self.constant))
 
     def certified(self) -> bool:
         """Whether the gap is small enough; found out only when there is hope, as it may have to read matrices."""
