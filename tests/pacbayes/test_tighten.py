@@ -304,13 +304,13 @@ def test_it_says_what_it_did():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_gap_is_relative_to_the_kl_that_is_found(seed):
-    """Twins with random factors of about 16: KLs from thousands of times the smallest, and yet the same smallest KL."""
+    """Twins with random factors of about 1000: a gap relative to the KL at the start would be as large as the KL."""
     torch.manual_seed(seed)
     net = nn.Sequential(nn.Linear(20, 16), nn.ReLU(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 3)).double()
     sym = find_symmetry(net, torch.zeros(1, 20, dtype=torch.float64))
     q, p = Gaussian.around(net, 0.02), Gaussian.zero(net, 1.0)
     best = tighten(q, p, sym)
-    twin = tighten(sym.rescale(q, sym.random(math.log(16), seed=seed)), p, sym)
-    assert twin.kl_before > 20 * best.kl_before
+    twin = tighten(sym.rescale(q, sym.random(math.log(1000), seed=seed)), p, sym)
+    assert twin.kl_before > 1e9 * best.kl_before
     assert twin.kl_after == pytest.approx(best.kl_after, rel=1e-9)
     assert twin.gap <= 2e-10 * twin.kl_after
