@@ -40,7 +40,7 @@ def smoke() -> list[Setting]:
     few = ["64-32", "32-64-128", "32"]
     found = recipes(few, 4, [20], {**short, "spreads": [1, 4], "twins": 1})
     found += trained(few, 4, [20], [(8, 4)] * 3, older)
-    return found + noise({"stated": "vgg:4-4-8-8"}, [20], {**short, "training": {"epochs": 4, "augment": "shift:1"}})
+    return found + noise("vgg:4-4-8-8", [20], {**short, "training": {"epochs": 4, "augment": "shift:1"}})
 
 
 def quick() -> list[Setting]:
@@ -53,11 +53,11 @@ def quick() -> list[Setting]:
 
 def medium() -> list[Setting]:
     """The first seed of `paper`, for the figures; one seed settles no claim."""
-    return published([20], STORED[:1])
+    return published([20], [23], STORED[:1])
 
 
 def paper() -> list[Setting]:
-    return published([20, 21, 22], STORED)
+    return published([20, 21, 22], [23, 24, 25], STORED)
 
 
 # ---- effects -------------------------------------------------------------------------------------------------------
@@ -170,8 +170,8 @@ CLAIMS = (
     Claim(
         "lowers-convolutional", "Rescaling lowers the bound of a convolutional network at all six noise levels.",
         noise_ratios, at_most(0.995, TIMES), OURS, published="bounds 1% to 45% lower", published_at=(0.545, 0.99),
-        where={"part": "noise", "posterior": "stated"}, scales=("paper",),
-        note="The threshold is half of the smallest published gain.",
+        where={"part": "noise"}, scales=("paper",),
+        note="The threshold is half of the smallest published gain. The size of the network was fitted to the figure.",
     ),
     Claim(
         "fits-before", "A recipe fitted to the figure gives the published bounds before rescaling.",
@@ -230,5 +230,6 @@ EXPERIMENT = Experiment(
     task=task,
     claims=CLAIMS,
     cost=cost,
-    same=("1-862425d51a6009a9",),  # of the stored runs with trained posteriors
+    # Of stored runs on MNIST: with trained posteriors, and before a repair of how convolutional networks are trained.
+    same=("1-862425d51a6009a9", "1-42f18a1ae413173c"),
 )

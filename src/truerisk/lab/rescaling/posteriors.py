@@ -63,7 +63,8 @@ def fitted(data: str, n: int, n_test: int, model: str, seed: int, training: str)
     with seeded_globals(derive(seed, "weights")):
         network = build(model, train.input_shape, train.classes)
     plan: dict[str, Any] = json.loads(training)
-    with torch.autocast("cpu", torch.bfloat16, enabled=model.startswith("vgg:")):
+    # Without a cache: it would keep the weights of the first step for as long as this block lasts.
+    with torch.autocast("cpu", torch.bfloat16, enabled=model.startswith("vgg:"), cache_enabled=False):
         fit(network, train, Plan(**plan, seed=derive(seed, "batches")))
     return network.eval()
 

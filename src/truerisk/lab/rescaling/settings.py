@@ -7,9 +7,10 @@ standard deviations on MNIST nor the convolutional network. Two recipes fill the
 * ``stated``: torch's defaults. Its initialization, Adam with the default rate, batches of 64, pixels divided by 255, a
   standard normal prior. sigma_q = 1/44: the published bounds before rescaling grow with the number of weights N as
   r + sqrt(c N / (2 n)) with one c of about 3.3 = ln 44 - 1/2, so sigma_p / sigma_q was about 44 in every row. Verdicts
-  rest on this recipe. On CIFAR-10, the length of the training was chosen in a trial to reach the published accuracy.
-* ``inferred``: plain SGD, other standard deviations, and a network of 2.61 million weights, all of them chosen after
-  seeing the published bounds after rescaling. Agreement under this recipe is a fit and reproduces nothing.
+  on the paper's claims rest on this recipe.
+* ``inferred``: plain SGD and other standard deviations on MNIST, chosen after seeing the published bounds after
+  rescaling; a network of 2.61 million weights on CIFAR-10, whose size was fitted to the published bounds, and whose
+  training was chosen in a trial to reach the published accuracy of 86%. Agreement is a fit and reproduces nothing.
 """
 
 from __future__ import annotations
@@ -28,18 +29,9 @@ TRAINING: dict[str, dict[str, Any]] = {
     "stated": {"optimizer": "adam", "lr": 1e-3, "schedule": "constant", "batch_size": 64, "epochs": 10},
     "inferred": {"optimizer": "sgd", "lr": 0.1, "momentum": 0.0, "schedule": "cosine", "batch_size": 128, "epochs": 20},
 }
-CIFAR: dict[str, dict[str, Any]] = {
-    "stated": {"optimizer": "adam", "lr": 1e-3, "schedule": "cosine", "batch_size": 64, "epochs": 26},
-    "inferred": {
-        "optimizer": "sgd",
-        "lr": 0.05,
-        "momentum": 0.9,
-        "schedule": "triangle",
-        "batch_size": 64,
-        "epochs": 34,
-    },
-}
-CONVOLUTIONAL = {"stated": "vgg:32-64-128-512", "inferred": "vgg:32-64-128-1128"}  # 1.34 and 2.61 million weights
+CONVOLUTIONAL = "vgg:32-64-128-1128"  # 2.61 million weights, fitted to the published bounds
+CIFAR: dict[str, Any] = {"optimizer": "adam", "lr": 1e-3, "schedule": "triangle", "batch_size": 128, "epochs": 28}
+CIFAR |= {"augment": "shift:4,flip"}
 # Priors compared on the data, over which delta is split. Trained: the prior scale 4 / sqrt(fan-in) is that of
 # truerisk's certificates, whose delta is split over 32 configurations.
 TRIED = {"stated": 1, "inferred": 1, "trained": 32}
@@ -78,23 +70,27 @@ def trained(
     return found
 
 
-def noise(models: dict[str, str], seeds: Iterable[int], how: Setting) -> list[Setting]:
-    """Convolutional networks, each with all pairs of standard deviations."""
-    fixed = {"part": "noise", "row": "convolutional", "delta": 0.05, "passes": 1, "tried": len(NOISE), **how}
-    return [
-        {**run, "model": models[run["posterior"]], "pairs": [list(pair) for pair in NOISE],
-         "training": {**CIFAR[run["posterior"]], "augment": "shift:4,flip", **how.get("training", {})}}
-        for run in product(fixed, seed=seeds, posterior=models)
-    ]  # fmt: skip
+def noise(model: str, seeds: Iterable[int], how: Setting) -> list[Setting]:
+    """A convolutional network with all pairs of standard deviations."""
+    fixed = {
+        "part": "noise",
+        "row": "convolutional",
+        "posterior": "inferred",
+        "model": model,
+        "delta": 0.05,
+        "passes": 1,
+    }
+    fixed |= {"tried": len(NOISE), "pairs": [list(pair) for pair in NOISE], **how}
+    return product({**fixed, "training": {**CIFAR, **how.get("training", {})}}, seed=seeds)
 
 
-def published(seeds: Sequence[int], stored: Sequence[int]) -> list[Setting]:
+def published(seeds: Sequence[int], noise_seeds: Sequence[int], stored: Sequence[int]) -> list[Setting]:
     """The published sizes."""
     mnist = {"data": "mnist", "n": 60_000, "n_test": 10_000}
     older = {**mnist, "batch_size": 250, "fit_lr": 1e-3, "passes": 1}
     return [
         *recipes(ARCHITECTURES, 1, seeds, mnist),
-        *noise(CONVOLUTIONAL, seeds, {**mnist, "data": "cifar-10", "n": 50_000}),
+        *noise(CONVOLUTIONAL, noise_seeds, {**mnist, "data": "cifar-10", "n": 50_000}),
         *trained(ARCHITECTURES, 1, stored, [(16, 10), (8, 5), (4, 3)], older),
     ]
 
