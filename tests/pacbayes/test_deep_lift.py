@@ -5,7 +5,6 @@ or 3e-5 (one-sided), for a new seed; with the seeds written here they always giv
 """
 
 import math
-from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -19,10 +18,10 @@ from torch import nn
 from truerisk import find_symmetry
 from truerisk.errors import TrueriskError
 from truerisk.pacbayes import Gaussian, deep_lift, fan_in_std, lifted_kl, tighten
-from truerisk.pacbayes.couplings import Couplings, Dense, mode
+from truerisk.pacbayes.couplings import Couplings, mode
 from truerisk.pacbayes.deep_lift import lift_terms, log_ceiling
+from truerisk.pacbayes.dense import NoLift, dense_layers
 from truerisk.pacbayes.lifted import _dense
-from truerisk.pacbayes.dense import dense_layers
 from truerisk.pacbayes.orbits import Units, log_integral, orbits
 
 
@@ -57,7 +56,7 @@ def rescaled(gaussian, rng, spread):
     return Gaussian(gaussian.module, mean, std)
 
 
-# The integral over all log factors, on a grid. The twin multiplies weights by exponentials and knows nothing of A, B, G.
+# The integral over all log factors, on a grid. The twin multiplies weights by exponentials; it has no A, B, or G.
 
 GRID, STEP = np.linspace(-12, 12, 121, retstep=True)  # peaks are wider than a step, tails below e^-12 at the ends
 
@@ -135,7 +134,9 @@ def test_a_wrong_jacobian_is_seen(widths, biases, monkeypatch):
 def row(means, stds):
     net = mlp(*[1] * (len(means) + 1), biases=False)
     names = [name for name, _ in net.named_parameters()]
-    return Gaussian(net, *({n: torch.tensor([[float(x)]]) for n, x in zip(names, v, strict=True)} for v in (means, stds)))
+    return Gaussian(
+        net, *({n: torch.tensor([[float(x)]]) for n, x in zip(names, v, strict=True)} for v in (means, stds))
+    )
 
 
 def product_kl(q, p, step=0.01):
@@ -164,6 +165,7 @@ ROWS = {
     "centered prior": (((1.5, -1.0, 0.7), (0.3, 0.4, 0.3)), ((0, 0, 0), (1, 1, 1))),
     "two modes": (((2.0, 0.3, 1.2), (0.5, 0.2, 0.4)), ((0.5, 1.5, 0.8), (0.3, 0.4, 0.5))),
     "five layers": (((1.5, -1.0, 0.7, 1.1, 0.3), (0.3, 0.4, 0.3, 0.9, 0.5)), ((0,) * 5, (1, 1, 1, 2, 1))),
+    "wide posterior": (((0.5, -0.1, 0.3), (5, 2, 0.1)), ((0, 0, 0), (1, 1, 1))),
     "signs differ": (((0.7, 0.3, 0.5), (0.5, 0.6, 0.5)), ((-0.6, 0.4, 0.2), (0.8, 0.7, 1.0))),
 }
 
@@ -281,12 +283,15 @@ def test_the_bound_from_above_lies_above(widths, biases):
     net = mlp(*widths, biases=biases)
     law = laws(random_gaussian(net, rng, 0.0, 0.5))
     gaps = []
-    for k in range(4):
+    for _ in range(4):
         weights = [m.std * rng.standard_normal(m.mean.shape) * 10 ** rng.uniform(-1, 1) for m in law]
         exact = grid_log_integral(law, weights) - log_density(law, weights)
         here = Couplings.of(law, weights)
         best = mode(here)
-        gaps += [float(log_ceiling(here, tangent)) - exact for tangent in (best, best + 0.3 * rng.standard_normal(best.shape))]
+        gaps += [
+            float(log_ceiling(here, tangent)) - exact
+            for tangent in (best, best + 0.3 * rng.standard_normal(best.shape))
+        ]
     assert min(gaps) > -1e-6
     assert min(gaps) < 0.3 * sum(widths[1:-1])
 
@@ -360,7 +365,11 @@ def test_rescaling_either_law_changes_nothing(centered):
     net = mlp(6, 4, 5, 3, 2, activation=nn.LeakyReLU)
     q, p = random_gaussian(net, rng, 1.0, 0.4), random_gaussian(net, rng, 0.0 if centered else 0.3, 0.4)
     plain = lifted_kl(q, p, draws=50, seed=3)
-    for mine, theirs in ((rescaled(q, rng, 2.0), p), (q, rescaled(p, rng, 2.0)), (rescaled(q, rng, 2.0), rescaled(p, rng, 2.0))):
+    for mine, theirs in (
+        (rescaled(q, rng, 2.0), p),
+        (q, rescaled(p, rng, 2.0)),
+        (rescaled(q, rng, 2.0), rescaled(p, rng, 2.0)),
+    ):
         moved = lifted_kl(mine, theirs, draws=50, seed=3)
         for name in ("value", "upper", "lower", "standard_error", "rescaled"):
             if getattr(plain, name) is not None:
@@ -402,3 +411,102 @@ def test_same_seed_same_answer_and_chunks_do_not_matter(monkeypatch):
     assert one.value != three.value
     monkeypatch.setattr(deep_lift, "CHUNK_NUMBERS", 1)
     assert lifted_kl(q, p, draws=20, seed=1).value == pytest.approx(one.value, rel=1e-12)
+
+
+def test_an_mnist_sized_network():
+    """The drawn rest must stay of the order of a nat for a unit, and the ends close."""
+    net = nn.Sequential(nn.Flatten(), *mlp(784, 64, 32, 10))
+    q, p = Gaussian.around(net, fan_in_std(net, 0.1)), Gaussian.zero(net, fan_in_std(net))
+    estimate = lifted_kl(q, p, draws=30)
+    assert estimate.standard_error < 2 * math.sqrt(96 / 30)
+    assert 0.1 * 96 < estimate.rescaled - estimate.value < 5 * 96
+    assert estimate.rescaled - estimate.upper > 50
+    assert estimate.value - estimate.lower < 4 * estimate.standard_error + 3
+    assert "all 96 units" in estimate.how
+
+
+def test_deep_and_narrow():
+    """Points fit worst here. Sixteen times as many must not change what 256 say by more than a fifth of a nat."""
+    net = mlp(8, 64, 32, 16, 8, 4, 2)
+    q, p = Gaussian.around(net, fan_in_std(net, 0.3)), Gaussian.zero(net, fan_in_std(net))
+    few = lift_terms(laws(q), laws(p), 12, seed=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deep_lift, "POINTS", 4096)
+        many = lift_terms(laws(q), laws(p), 12, seed=0)
+    noise = np.sqrt(2 / few.effective) + np.sqrt(2 / many.effective)
+    assert (np.abs(few.value - many.value) < 4 * noise).all()
+    assert abs((few.value - many.value).mean()) < 0.2
+    assert np.median(few.effective) > 15
+    assert (many.lower < many.value).all()
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, 1.0, -1.0])
+def test_wrapping_and_negative_slope_do_not_matter(slope):
+    """A positive factor passes through any of these: the same weights, the same number."""
+    rng = np.random.default_rng(0)
+    plain = mlp(4, 3, 5, 2)
+    q, p = (random_gaussian(plain, rng, m, 0.3) for m in (1.0, 0.0))
+    body = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.2), nn.LeakyReLU(slope), nn.Linear(3, 5))
+    wrapped = nn.Sequential(nn.Flatten(), body, nn.ReLU(), nn.Identity(), nn.Linear(5, 2))
+    names = dict(zip([n for n, _ in plain.named_parameters()], [n for n, _ in wrapped.named_parameters()], strict=True))
+    other = [Gaussian(wrapped, *({names[n]: t for n, t in m.items()} for m in (law.mean, law.std))) for law in (q, p)]
+    assert lifted_kl(*other, draws=20) == lifted_kl(q, p, draws=20)
+
+
+def test_dead_units():
+    """Units that are off, that nothing leaves, or that are as in the prior: finite, between the ends.
+
+    A unit as in the prior, beside others: its weights add nothing to the KL, and next to nothing to the lifted one.
+    """
+    net = mlp(6, 5, 5, 2)
+    q, p = Gaussian.around(net, 0.1), Gaussian.zero(net, 0.3)
+    mean = {name: m.clone() for name, m in q.mean.items()}
+    mean["0.weight"][:2], mean["0.bias"][:2] = 0.0, -100.0
+    mean["2.weight"][:, 3] = 0.0
+    mean["4.weight"][:, 2] = 0.0
+    estimate = lifted_kl(Gaussian(net, mean, q.std), p, draws=200)
+    assert (
+        0
+        < estimate.lower
+        < estimate.value
+        < estimate.upper
+        < estimate.rescaled
+        < 0.01 * Gaussian(net, mean, q.std).kl(p)
+    )
+
+
+def test_an_output_bias_counts_in_full_and_may_be_frozen():
+    net = mlp(3, 2, 2, 2)
+    q, p = Gaussian.around(net, 0.1), Gaussian.zero(net, 1.0)
+    moved = {n: m + 3.0 * (n == "4.bias") for n, m in q.mean.items()}
+    far = Gaussian(net, moved, q.std)
+    assert lifted_kl(far, p, draws=10).value - lifted_kl(q, p, draws=10).value == pytest.approx(far.kl(p) - q.kl(p))
+    net[4].bias.requires_grad_(False)
+    still = Gaussian.around(net, 0.1)
+    assert abs(lifted_kl(still, still, draws=2).value) < 1e-9
+
+
+def test_weights_that_would_have_to_move_are_refused():
+    frozen, tied = mlp(3, 3, 3, 3), mlp(3, 3, 3, 3)
+    frozen[2].bias.requires_grad_(False)
+    tied[4].weight = tied[2].weight
+    for net in (frozen, tied):
+        q = Gaussian.around(net, 0.1)
+        with pytest.raises(NoLift, match="would move"):
+            lifted_kl(q, q)
+
+
+@pytest.mark.parametrize("widths", [(3, 3, 3, 3), (3, 3, 3)])
+@pytest.mark.parametrize("std", [1e-160, 1e160])
+def test_numbers_beyond_floats_are_refused(widths, std):
+    net = mlp(*widths)
+    with pytest.raises(TrueriskError, match=r"float|finite"):
+        lifted_kl(Gaussian.zero(net, std), Gaussian.zero(net, 1.0), draws=4)
+
+
+def test_a_prior_around_something_has_no_lower_end_and_says_so():
+    net = mlp(3, 3, 3, 3)
+    estimate = lifted_kl(Gaussian.around(net, 0.1), Gaussian.around(net, 0.2), draws=4)
+    assert estimate.lower is None
+    assert "no lower end, because the prior is not centered at 0" in estimate.how
+    assert estimate.per_unit is None

@@ -80,9 +80,7 @@ def lift_terms(q: list[Dense], p: list[Dense], draws: int, seed: int) -> Terms:
             mine, theirs = (_sampled(law, weights, points) for law in (q, p))
             ceiling = log_ceiling(Couplings.of(p, weights), theirs.mean) if centered else theirs.value
             effective = np.minimum(mine.effective, theirs.effective)
-            parts.append(
-                (mine.value - theirs.value, mine.high - theirs.low, mine.low - ceiling, effective)
-            )
+            parts.append((mine.value - theirs.value, mine.high - theirs.low, mine.low - ceiling, effective))
             advance(len(effective))
     value, upper, lower, effective = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Terms(value, upper, lower if centered else None, effective)
