@@ -5,6 +5,7 @@ or 3e-5 (one-sided), for a new seed; with the seeds written here they always giv
 """
 
 import math
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -126,6 +127,45 @@ def test_a_wrong_jacobian_is_seen(widths, biases, monkeypatch):
     monkeypatch.setattr(deep_lift, "POINTS", 4000)
     difference, error = compared(widths, biases, 1.5, jacobian=-1.0)
     assert (np.abs(difference) > 8 * error).any()
+
+
+def ratios_under_p(draws):
+    """lift Q : lift P at weights drawn from P, for two laws that are near, up to a rescaling."""
+    rng = np.random.default_rng(4)
+    net = mlp(6, 4, 5, 2, 3)
+    p = random_gaussian(net, rng, 1.0, 0.2)
+    near = {n: m + 0.12 * torch.from_numpy(rng.standard_normal(tuple(m.shape))) for n, m in p.mean.items()}
+    q = rescaled(Gaussian(net, near, {n: 0.93 * s for n, s in p.std.items()}), rng, 0.3)
+    mine, theirs = laws(q), laws(p)
+    logs = []
+    for weights, points in deep_lift._draw(theirs, draws, seed=0):
+        one, two = (deep_lift._sampled(law, weights, points) for law in (mine, theirs))
+        densities = [
+            sum(log_normal(w, m, s).sum((1, 2)) for w, (m, s, _) in zip(weights, law, strict=True))
+            for law in (mine, theirs)
+        ]
+        logs.append(one.value + densities[0] - two.value - densities[1])
+    return np.exp(np.concatenate(logs))
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_densities_of_orbits_integrate_to_one(wrong, monkeypatch):
+    """The mean of (lift Q : lift P) under P is 1, in a network too large for any grid.
+
+    Right: within 4 standard errors. With the sign of the Jacobian's exponent turned round it is not.
+    """
+    if wrong:
+        right = Couplings.of.__func__
+
+        def turned(cls, *args):
+            couplings = right(cls, *args)
+            return replace(couplings, excess=-couplings.excess)
+
+        monkeypatch.setattr(Couplings, "of", classmethod(turned))
+    ratios = ratios_under_p(1500)
+    error = ratios.std() / math.sqrt(len(ratios))
+    assert wrong or error < 0.2
+    assert (abs(ratios.mean() - 1) > 4 * error) == wrong
 
 
 # Units in a row: the lift is the product of all weights, with the signs of each.
