@@ -1,4 +1,6 @@
-"""Original, tuned width, rescaled, both, lifted: in the order that theory says, and each the best of its kind."""
+"""Original, tuned prior scale, rescaled, both, lifted: in the order that theory says, and each the best of its kind."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from scipy.optimize import minimize
 from torch import nn
 
 from truerisk import Gaussian, find_symmetry
+from truerisk.errors import TrueriskError
 from truerisk.pacbayes import kl_chain, kls, rescale_and_tune, tighten, tuned_scale
 
 NET = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 3))
@@ -118,9 +121,46 @@ def test_a_prior_that_fits_is_left_alone():
 def test_nothing_lifted_unless_asked():
     chain = kl_chain(*pair(0), SYMMETRY)
     assert chain.lifted is None
-    assert "exact KL" not in str(chain)
-    assert "tuned (to be paid for)" in str(chain)
-    assert "exact KL of the lifts" in str(kl_chain(*pair(0), SYMMETRY, draws=10))
+    assert chain.lifted_note == ""
+    assert "lifted" not in str(chain)
+
+
+@pytest.mark.parametrize("net", [NET, DEEP[:5]])
+def test_the_words_are_in_the_order_of_the_chain(net):
+    symmetry = find_symmetry(net, torch.zeros(1, net[0].in_features))
+    chain = kl_chain(*pair(0, net=net), symmetry, draws=50)
+    lines = str(chain).splitlines()
+    assert [line.split("  ")[-1].partition(":")[0] for line in lines[1:4]] == [
+        "original",
+        "optimally rescaled",
+        "lifted",
+    ]
+    numbers = [float(line.split()[0].replace(",", "")) for line in lines[1:4]]
+    assert numbers == sorted(numbers, reverse=True)
+    assert lines[4].startswith("with the prior scale tuned")
+    assert lines[5].endswith("prior scale tuned")
+    assert lines[6].endswith("prior scale tuned and optimally rescaled")
+    assert len(lines) == 7
+    assert "estimated from 50 draws (standard error " in lines[3]
+    assert "between" in lines[3]
+    for word in ("exact", "+-", "width"):
+        assert word not in str(chain)
+    assert "at most" in str(replace(chain, lifted=replace(chain.lifted, lower=None)))
+
+
+def test_a_network_without_a_lifted_kl_keeps_the_rest_of_the_chain():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+    symmetry = find_symmetry(net, torch.zeros(1, 1, 4, 4))
+    plain, asked = (kl_chain(*pair(0, net=net), symmetry, draws=draws) for draws in (0, 10))
+    assert asked.lifted is None
+    assert "contains Conv2d" in asked.lifted_note
+    assert replace(asked, lifted_note="") == plain
+    assert f"no lifted KL: {asked.lifted_note}" in str(asked)
+
+
+def test_bad_draws_are_no_note():
+    with pytest.raises(TrueriskError, match="draws is 1"):
+        kl_chain(*pair(0), SYMMETRY, draws=1)
 
 
 def test_a_width_that_fits_gains_nothing():

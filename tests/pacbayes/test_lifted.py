@@ -18,7 +18,9 @@ from torch import nn
 
 from truerisk.errors import TrueriskError
 from truerisk.pacbayes import Gaussian, fan_in_std, lifted
-from truerisk.pacbayes.lifted import Units, along, best_shift, lifted_kl, log_integral, orbits, stationary
+from truerisk.pacbayes.dense import NoLift
+from truerisk.pacbayes.lifted import best_shift, lifted_kl
+from truerisk.pacbayes.orbits import Units, along, log_integral, orbits, stationary
 
 
 def one_hidden(inputs, units, outputs, biases=True, activation=nn.ReLU):
@@ -265,6 +267,8 @@ def test_the_chain(seed):
     estimate = lifted_kl(q, p, draws=200, seed=seed)
     assert -4 * estimate.standard_error < estimate.value < estimate.rescaled + 4 * estimate.standard_error
     assert estimate.rescaled <= q.kl(p)
+    assert 0 <= estimate.lower <= max(estimate.value, 0) <= estimate.upper + 1e-9
+    assert estimate.upper <= estimate.rescaled
     biases = sum_of_kl(q, p, ["2.bias"]) if seed % 2 else 0.0
     assert estimate.per_unit.sum() + biases == pytest.approx(estimate.value, rel=1e-9)
     assert estimate.draws == 200
@@ -403,27 +407,37 @@ def with_hook():
 
 
 @pytest.mark.parametrize(
-    "net",
+    ("net", "reason"),
     [
-        nn.Linear(3, 2),
-        nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)),
-        nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 2)),
-        nn.Sequential(nn.Linear(3, 3), nn.ReLU6(), nn.Linear(3, 2)),
-        nn.Sequential(nn.Linear(3, 3), nn.PReLU(), nn.Linear(3, 2)),
-        nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2)),
-        nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2)),
-        nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2, 2)),
-        nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(6, 2)),
-        Residual(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3)),
-        Shifted(),
-        with_hook(),
+        (nn.Linear(3, 2), "at least one hidden layer"),
+        (nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)), "one activation after each"),
+        (nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.ReLU(), nn.Linear(3, 2)), "one activation after each"),
+        (nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2), nn.ReLU()), "one activation after each"),
+        (nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 2)), "contains Tanh"),
+        (nn.Sequential(nn.Linear(3, 3), nn.ReLU6(), nn.Linear(3, 2)), "contains ReLU6"),
+        (nn.Sequential(nn.Linear(3, 3), nn.PReLU(), nn.Linear(3, 2)), "contains PReLU"),
+        (nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2)), "contains BatchNorm1d"),
+        (nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2, 2)), "contains Conv2d"),
+        (nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(6, 2)), "3 outputs feeds one with 6 inputs"),
+        (Residual(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3)), "contains Residual"),
+        (Shifted(), "contains Shifted"),
+        (with_hook(), "forward hook"),
     ],
-    ids=lambda net: type(net).__name__ + str(len(list(net.children()))),
 )
-def test_other_networks_are_refused(net):
+def test_other_networks_are_refused(net, reason):
     q = Gaussian.around(net, 0.1)
-    with pytest.raises(TrueriskError, match="one hidden layer"):
+    with pytest.raises(NoLift, match=reason) as told:
         lifted_kl(q, q)
+    assert str(told.value).endswith(".")
+    assert ";" in str(told.value)  # the fix comes after it
+
+
+def test_too_many_units_are_refused_in_several_layers_only():
+    wide = nn.Sequential(nn.Linear(1, 1100), nn.ReLU(), nn.Linear(1100, 1))
+    assert lifted_kl(Gaussian.zero(wide, 1.0), Gaussian.zero(wide, 2.0), draws=2).value > 0
+    deep = nn.Sequential(nn.Linear(1, 999), nn.ReLU(), nn.Linear(999, 2), nn.ReLU(), nn.Linear(2, 1))
+    with pytest.raises(NoLift, match="1,001 units in several hidden layers"):
+        lifted_kl(Gaussian.zero(deep, 1.0), Gaussian.zero(deep, 2.0))
 
 
 def test_weights_that_would_have_to_move_are_refused():
@@ -446,7 +460,7 @@ def test_two_networks_and_too_few_draws_are_refused():
     q = Gaussian.around(one_hidden(3, 3, 3), 0.1)
     with pytest.raises(TrueriskError, match="different networks"):
         lifted_kl(q, Gaussian.around(one_hidden(3, 4, 3), 0.1))
-    with pytest.raises(TrueriskError, match="two draws"):
+    with pytest.raises(TrueriskError, match="draws is 1, but must be at least 2"):
         lifted_kl(q, q, draws=1)
 
 

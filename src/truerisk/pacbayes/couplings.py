@@ -14,6 +14,7 @@ A is huge and t tiny. The function is convex where mu = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -65,20 +66,19 @@ class Couplings:
     def of(cls, law: list[Dense], weights: list[Array], squares: list[Array] | None = None) -> Couplings:
         """For weights of shape (..., outputs, inputs and bias) of each layer, or for their first two moments."""
         squares = squares or [np.square(w) for w in weights]
-        edges = []
-        for layer, w, square in zip(law, weights, squares, strict=True):
-            a = square / layer.std**2
-            # From differences to the mean where these are given: w (w - mu) is exact to the last digits of w - mu.
-            g = w * (w - layer.mean) / layer.std**2 + (square - np.square(w)) / layer.std**2
-            edges.append(Edges(a, g))
-        inputs = [law[0].mean.shape[1], *(layer.mean.shape[1] - layer.biased for layer in law[1:])]
-        into = [Edges(*(e.sum(-1) for e in edges[0]))]
-        into += [Edges(*(e[..., n:].sum(-1) for e in edge)) for edge, n in zip(edges[1:-1], inputs[1:-1], strict=True)]
-        between = [Edges(*(e[..., :n] for e in edge)) for edge, n in zip(edges[1:-1], inputs[1:-1], strict=True)]
-        out = Edges(*(e[..., : inputs[-1]].sum(-2) for e in edges[-1]))
-        fans = [layer.mean.shape for layer in law]
-        excess = [np.full(rows, float(cols - after[0])) for (rows, cols), after in zip(fans, fans[1:], strict=False)]
-        return cls(tuple(into), tuple(between), out, np.concatenate(excess))
+        edges, lone = [], []
+        for (mean, std, biased), w, square in zip(law, weights, squares, strict=True):
+            # G from the difference to the mean: its digits count where std is tiny.
+            edge = square / std**2, (w * (w - mean) + (square - np.square(w))) / std**2
+            inputs = mean.shape[1] - biased
+            edges.append(Edges(*(e[..., :inputs] for e in edge)))
+            lone.append(Edges(*(e[..., inputs:].sum(-1) for e in edge)))
+        first = Edges(*(e.sum(-1) + bias for e, bias in zip(edges[0], lone[0], strict=True)))
+        out = Edges(*(e.sum(-2) for e in edges[-1]))
+        excess = [
+            np.full(len(layer.mean), float(layer.mean.shape[1] - len(after.mean))) for layer, after in pairwise(law)
+        ]
+        return cls((first, *lone[1:-1]), tuple(edges[1:-1]), out, np.concatenate(excess))
 
     @property
     def sizes(self) -> list[int]:

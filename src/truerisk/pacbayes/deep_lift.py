@@ -158,16 +158,18 @@ def log_ceiling(here: Couplings, tangent: Array) -> Array:
     Tangents at any place give a bound, but not always a finite one. It is finite where the bound's own integrand has
     its maximum; Newton's method, with the Hessian of F, goes there if need be.
     """
-    best = np.full(tangent.shape[:-1], np.inf)
-    places = [tangent] * len(here.into)
+    best, places = np.full(tangent.shape[:-1], np.inf), [tangent] * len(here.into)
     for _ in range(ROUNDS):
+        moves = []
         for start, place in enumerate(places):
             there = here.moved(place)
             bound, slope = _from_start(there, start)
             best = np.minimum(best, bound - here.rise(place[..., None, :])[..., 0])
-            places[start] = place - np.linalg.solve(there.slopes()[1], slope[..., None])[..., 0]
+            moves.append((there, slope))
         if np.isfinite(best).all():
             break
+        steps = [np.linalg.solve(there.slopes()[1], slope[..., None])[..., 0] for there, slope in moves]
+        places = [place - step for place, step in zip(places, steps, strict=True)]
     return best
 
 

@@ -35,11 +35,12 @@ from truerisk import progress
 from truerisk.errors import TrueriskError
 from truerisk.pacbayes.couplings import Dense
 from truerisk.pacbayes.deep_lift import POINTS, best_log_factors, lift_terms
-from truerisk.pacbayes.dense import Layer, dense_layers
+from truerisk.pacbayes.dense import Layer, NoLift, dense_layers
 from truerisk.pacbayes.gaussian import Gaussian
 from truerisk.pacbayes.orbits import Array, Units, along, log_integral, orbits, stationary
 from truerisk.seeds import derive
 
+BEYOND = "an integral along an orbit leaves the range of floats; give a posterior and a prior of similar scales."
 CHUNK_NUMBERS = 2_000_000  # drawn weights held at once (16 MB), and
 CHUNK_ORBITS = 20_000  # orbits integrated at once
 ERRORS = 3.0  # standard errors from a mean to the end that is shown: normal confidence 99.87% for each end
@@ -85,7 +86,14 @@ def lifted_kl(posterior: Gaussian, prior: Gaussian, draws: int = 1000, seed: int
     original = posterior.kl(prior)  # also refuses distributions that have no KL
     layers = dense_layers(posterior)
     dense_layers(prior)
-    return (_shallow if len(layers) == 2 else _deep)(posterior, prior, layers, original, draws, seed)
+    try:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # refused below if it matters
+            lifted = (_shallow if len(layers) == 2 else _deep)(posterior, prior, layers, original, draws, seed)
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        raise NoLift(BEYOND) from error
+    if not math.isfinite(lifted.value + lifted.standard_error):
+        raise NoLift(BEYOND)
+    return lifted
 
 
 def _shallow(q: Gaussian, p: Gaussian, layers: list[Layer], original: float, draws: int, seed: int) -> LiftedKL:
@@ -114,6 +122,8 @@ def _deep(q: Gaussian, p: Gaussian, layers: list[Layer], original: float, draws:
     """Several hidden layers: the integrals over all log factors are estimated, between two ends."""
     mine = _dense(q, layers)
     u = best_log_factors(mine, _dense(p, layers))
+    if not np.isfinite(u).all():
+        raise NoLift(BEYOND)
     nearest = _rescaled(p, layers, np.split(np.exp(-u), np.cumsum([len(layer.mean) for layer in mine[:-2]])))
     rescaled = q.kl(nearest)
     if not rescaled < original:

@@ -90,7 +90,7 @@ def _figure(steps: Sequence[Step], chain: Chain) -> dict[str, Any]:
 
 
 def _chain(chain: Chain) -> list[dict[str, str]]:
-    """Each KL with its meaning: the chain from the largest member down, then the KLs of the prior with another scale."""
+    """Each KL with its meaning: the chain from the largest member down, then the prior with another scale."""
     rows = [
         ("As trained", chain.original, "The posterior and the prior as they are."),
         (
