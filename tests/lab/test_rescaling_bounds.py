@@ -44,6 +44,7 @@ from truerisk.lab.rescaling.settings import CONVOLUTIONAL
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.verdict import judge
+from truerisk.nets import count_errors
 from truerisk.pacbayes import COLUMNS
 
 RECORDS = Path(__file__).parents[2] / "benchmarks" / "records"
@@ -65,7 +66,7 @@ def records() -> list[dict]:
 def test_every_run_of_the_published_sizes_is_stored():
     grid = Grid(EXPERIMENT.name, EXPERIMENT.task, EXPERIMENT.settings("paper"), same=EXPERIMENT.same)
     assert pending(grid, Store(RECORDS)) == []
-    assert len(records()) == len(EXPERIMENT.settings("paper")) == 3 * (10 + 10 + 2) + 30
+    assert len(records()) == len(EXPERIMENT.settings("paper")) == 3 * (10 + 10 + 1) + 30
 
 
 @pytest.mark.long
@@ -91,8 +92,8 @@ def test_stored_networks_are_as_accurate_as_the_published_ones():
     for recipe in ("stated", "inferred"):
         dense = [r["test_error"] for s, r in found if s["posterior"] == recipe and s["part"] == "architectures"]
         assert 1 - np.mean(dense) == pytest.approx(ACCURACIES[1], abs=0.01)
-        wide = [r["test_error"] for s, r in found if s["posterior"] == recipe and s["part"] == "noise"]
-        assert 1 - np.mean(wide) == pytest.approx(ACCURACY, abs=0.02)
+    wide = [r["test_error"] for s, r in found if s["part"] == "noise"]
+    assert 1 - np.mean(wide) == pytest.approx(ACCURACY, abs=0.02)
 
 
 # ---- grids and posteriors -------------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ def test_stored_networks_are_as_accurate_as_the_published_ones():
 
 def test_medium_is_the_first_seed_of_paper():
     medium, paper = EXPERIMENT.settings("medium"), EXPERIMENT.settings("paper")
-    assert [s for s in paper if s["seed"] in (0, 20)] == medium
+    assert [s for s in paper if s["seed"] in (0, 20, 23)] == medium
     assert len(paper) == 3 * len(medium)
 
 
@@ -111,7 +112,7 @@ def test_every_published_row_is_run(scale):
         dense = [s for s in settings if s["posterior"] == kind and s["part"] == "architectures"]
         assert {s["row"] for s in dense} == set(ARCHITECTURES)
     wide = [s for s in settings if s["part"] == "noise"]
-    assert {s["posterior"] for s in wide} == {"stated", "inferred"}
+    assert {s["posterior"] for s in wide} == {"inferred"}
     assert all([tuple(pair) for pair in s["pairs"]] == list(NOISE) and s["tried"] == len(NOISE) for s in wide)
 
 
@@ -133,9 +134,17 @@ def test_networks_have_the_published_widths():
 
 
 def test_the_fitted_convolutional_network_has_the_estimated_size():
-    sizes = {k: sum(p.numel() for p in build(m, (3, 32, 32), 10).parameters()) for k, m in CONVOLUTIONAL.items()}
-    assert sizes["inferred"] == pytest.approx(WEIGHTS, rel=0.001)
-    assert sizes["stated"] == 1_341_226
+    size = sum(p.numel() for p in build(CONVOLUTIONAL, (3, 32, 32), 10).parameters())
+    assert size == pytest.approx(WEIGHTS, rel=0.001)
+
+
+def test_a_convolutional_network_learns():
+    """Mixed precision with stale weights would stay at chance."""
+    [setting] = [s for s in EXPERIMENT.settings("smoke") if s["part"] == "noise"]
+    longer = {**setting, "n": 1000, "training": {**setting["training"], "epochs": 12, "batch_size": 50, "lr": 0.01}}
+    network = network_of({**longer, "model": "vgg:8-16-16-32"})
+    train, _ = samples("digits", 1000, setting["n_test"], setting["seed"])
+    assert count_errors(network, train.X, train.y)[0] < 500
 
 
 def test_published_numbers_agree_with_each_other():
@@ -405,6 +414,7 @@ def test_no_claim_of_the_paper_speaks_on_digits_or_on_a_fitted_recipe():
         if claim.group == "paper":
             assert claim.scales == ("paper",)
             assert claim.where["posterior"] == "stated"
+            assert claim.where["part"] == "architectures"
 
 
 def test_one_seed_settles_nothing():
@@ -455,13 +465,13 @@ def test_all_six_pairs_are_shown_with_the_published_ones():
     published = {r["row"]: r["bound"] for r in found.rows if r["what"] == "published, after rescaling"}
     assert published == {noise_name(pair): after for pair, (_, after) in NOISE.items()}
     runs = unrolled(world())
-    assert len(runs) == 2 * 3 * 6
+    assert len(runs) == 3 * 6
     assert {row["row"] for row in runs} == set(published)
 
 
 def test_distances_add_up():
     table = exhibits(world(after=0.1))["distances"]
-    assert len(table.rows) == 2 * (10 + 6)
+    assert len(table.rows) == 2 * 10 + 6
     for row in table.rows:
         before, risk, size, norm, after, rest = (float(text.replace("\u2212", "-")) for text in row[2:])
         assert before == pytest.approx(risk + size + norm, abs=0.021)  # four numbers, each rounded to 0.01
