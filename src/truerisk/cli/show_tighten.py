@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from truerisk.cli.tour import command_lines
 from truerisk.pacbayes.columns import COLUMNS
 from truerisk.pacbayes.rescaling import SIGN, RescalingReport
 from truerisk.pacbayes.rescaling_words import CERTIFY, NOT_ONE, headline, lifted, moving, number, pinned, setting
@@ -21,14 +22,14 @@ INDENT = "  "
 HEADS = ("network", "weights", "error", "KL before -> after", *COLUMNS)
 
 
-def lines(reports: Sequence[RescalingReport], certify: Sequence[str], page: Path | None, full: int) -> list[str]:
+def lines(reports: Sequence[RescalingReport], certify: Sequence[Sequence[str]], page: Path | None, full: int) -> list[str]:
     """``reports`` in the order of the table; ``certify``: their commands; ``full``: how many are told in full."""
     wide = min(max(shutil.get_terminal_size((LEAST, 24)).columns, LEAST), MOST)
     told = [*_wrapped(headline(reports), wide), "", *_wrapped(setting(reports), wide), "", *_table(reports, wide)]
     for report in reports[:full]:
         told += ["", *_wrapped(report.name, wide), *_network(report, wide, alone=len(reports) == 1)]
     if len(reports) > 1 and any(report.best.free for report in reports):
-        told += ["", *_wrapped(f"Rescaling factors: {SIGN[:1].lower()}{SIGN[1:]}", wide)]
+        told += ["", *_wrapped(SIGN, wide)]
     told += ["", *_wrapped(f"{NOT_ONE} {CERTIFY}", wide), *_commands(reports, certify, wide)]
     return [*told, "", f"Report  {printable(str(page))}"] if page else told
 
@@ -45,12 +46,12 @@ def _network(report: RescalingReport, wide: int, alone: bool) -> list[str]:
     return [line for sentence in sentences for line in _wrapped(sentence, wide, INDENT)]
 
 
-def _commands(reports: Sequence[RescalingReport], certify: Sequence[str], wide: int) -> list[str]:
+def _commands(reports: Sequence[RescalingReport], certify: Sequence[Sequence[str]], wide: int) -> list[str]:
     """The command of one network, of several those of the first and where the others are."""
     found = [(report.name, command) for report, command in zip(reports, certify, strict=True) if command]
     if not found:
         return _wrapped("certify takes the trained weights as a file: save the state dict and give it as --weights.", wide)
-    told = [f"Certify  {found[0][1]}"]  # not wrapped: it is there to be copied
+    told = command_lines("Certify  ", found[0][1], wide)
     if len(found) > 1:
         told += _wrapped(f"This is for {found[0][0]}; the page has the command of every network.", wide)
     return told

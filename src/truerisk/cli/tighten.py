@@ -33,7 +33,7 @@ def tighten(options: Options, json: bool, quiet: bool) -> None:
         sys.exit(130)
     if json:
         networks = [
-            {**report.to_json(), "certify": command} for report, command in zip(reports, commands, strict=True)
+            {**report.to_json(), "certify": " ".join(command) or None} for report, command in zip(reports, commands, strict=True)
         ]
         print(json_module.dumps({"networks": networks}, allow_nan=False))
         return
@@ -43,7 +43,7 @@ def tighten(options: Options, json: bool, quiet: bool) -> None:
     print("\n".join(lines([r for r, _ in ordered], [c for _, c in ordered], page, FULL)))
 
 
-def _reports(choices: list[Choice], options: Options) -> tuple[list[RescalingReport], list[str]]:
+def _reports(choices: list[Choice], options: Options) -> tuple[list[RescalingReport], list[list[str]]]:
     """The reports, and the commands that certify the same networks."""
     from truerisk.data import load
     from truerisk.pacbayes import rescaling_report
@@ -67,7 +67,7 @@ def _reports(choices: list[Choice], options: Options) -> tuple[list[RescalingRep
         for choice, (network, _) in zip(choices, networks, strict=True)
     ]
     pairs = zip(choices, networks, strict=True)
-    return reports, [options.certify(choice) if certifiable else "" for choice, (_, certifiable) in pairs]
+    return reports, [options.certify(choice) if certifiable else [] for choice, (_, certifiable) in pairs]
 
 
 def _network(choice: Choice, data: Data) -> tuple[nn.Module, bool]:
@@ -87,7 +87,7 @@ def _network(choice: Choice, data: Data) -> tuple[nn.Module, bool]:
     return module, choice.weights is not None or arch.kind == MODULE
 
 
-def _write(reports: list[RescalingReport], commands: list[str], options: Options) -> Path | None:
+def _write(reports: list[RescalingReport], commands: list[list[str]], options: Options) -> Path | None:
     """The page, or a note where the extra that draws it is not installed."""
     from truerisk.report.extra import extra
 
@@ -101,7 +101,7 @@ def _write(reports: list[RescalingReport], commands: list[str], options: Options
 
     order = sorted(range(len(reports)), key=lambda number: reports[number].weights)
     shown = [
-        Shown(reports[number], commands[number], reports[number].walk(options.seed) if place < FULL else None)
+        Shown(reports[number], " ".join(commands[number]), reports[number].walk(options.seed) if place < FULL else None)
         for place, number in enumerate(order)
     ]
     return write_tighten(options.out / PAGE, shown, options.command)

@@ -103,15 +103,15 @@ class Options:
         words += ["--out", str(self.out)] if str(self.out) != OUT else []
         return " ".join(map(quoted, words))
 
-    def certify(self, choice: Choice) -> str:
-        """The command that certifies a network around its weights; in a folder of its own, next to the page."""
+    def certify(self, choice: Choice) -> list[str]:
+        """The quoted words of the command that certifies a network around its weights, in a folder next to the page."""
         words = ["truerisk", "certify", "--model", choice.model]
         words += [] if choice.weights is None else ["--weights", str(choice.weights)]
         words += ["--data", self.data, "--method", "pac-bayes-around", *self._others]
         slugs = distinct([slug(each.name) for each in self.choices], "-")
         number = next(i for i, each in enumerate(self.choices) if each == choice)
         words += ["--out", str(self.out / f"certificate-{slugs[number]}")]
-        return " ".join(map(quoted, words))
+        return [quoted(word) for word in words]
 
     @property
     def _others(self) -> list[str]:

@@ -36,15 +36,21 @@ ENOUGH = 50_000  # sampled predictions where nothing else is asked for; every ex
 LIFT_DRAWS = 100  # networks sampled for the lifted KL
 WALKED = 200  # examples whose outputs are compared along the orbit
 SIGN = (
-    "They move the prior: standard deviations of weights into a unit are multiplied by its factor, those of weights out "
-    "of it are divided by its factor. To move the network instead, use log factors of the opposite sign."
+    "Rescaling factors move the prior: standard deviations of weights into a unit are multiplied by its factor, those of "
+    "weights out of it are divided by its factor. To move the network instead, use log factors of the opposite sign."
 )
 NAMES = {"original": "original", "tuned": "prior scale tuned", "rescaled": "rescaled", "both": "both"}
 
 
 def says_nothing(value: float) -> bool:
-    """Whether a bound is vacuous: 1 or more, up to rounding."""
-    return value >= 1 - 1e-12
+    """Whether a bound is vacuous: 1 or more as it is printed, rounded up to three decimals.
+
+    The form kl never exceeds 1 and only approaches it, so a limit of exactly 1 would call 0.99999 informative.
+
+    >>> says_nothing(0.9991), says_nothing(0.999), says_nothing(1.2)
+    (True, False, True)
+    """
+    return value > 0.999
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,9 @@ class Walked:
 class RescalingReport:
     """Bounds of one network before and after rescaling; see `rescaling_report`.
 
-    ``bounds`` has a number for each form and column, not cut at 1. A bound of 1 or more is vacuous: it says nothing.
-    Every bound holds with probability 1 - ``delta``, each on its own; only those of the columns original and rescaled
-    in the forms kl and mcallester hold together. ``lifted_note`` says why there is no lifted KL.
+    ``bounds`` has a number for each form and column, not cut at 1. A bound of 1 or more, rounded up to three decimals,
+    is vacuous: it says nothing. Every bound holds with probability 1 - ``delta``, each on its own; only those of the
+    columns original and rescaled in the forms kl and mcallester hold together. ``lifted_note`` says why there is no lifted KL.
     """
 
     name: str
@@ -103,7 +109,7 @@ class RescalingReport:
         return self.columns.best
 
     def vacuous(self, column: str) -> bool:
-        """Whether the bound says nothing. The form kl is cut at 1 by its definition, so it counts up to rounding."""
+        """Whether the bound says nothing: 1 or more, rounded up to three decimals."""
         return says_nothing(self.bound[column])
 
     @property

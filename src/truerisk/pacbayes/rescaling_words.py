@@ -8,7 +8,7 @@ from truerisk.bounds.pac_bayes import CATONI_GRID
 from truerisk.pacbayes.columns import STEPS, TUNED
 from truerisk.pacbayes.rescaling import RescalingReport
 from truerisk.symmetry.held import listed
-from truerisk.words import at_most, bound, confidence_percent, delta, magnitude, nats, several
+from truerisk.words import bound, confidence_percent, delta, magnitude, nats, several
 
 FORM_NAMES = {"kl": "PAC-Bayes-kl", "mcallester": "McAllester", "catoni": "Catoni"}
 MEANINGS = {
@@ -51,7 +51,8 @@ def headline(reports: Sequence[RescalingReport]) -> str:
         return f"Rescaling turns {len(turned)} of {len(vacuous)} vacuous bounds into informative ones."
     if len(vacuous) == len(reports):
         return f"All {len(reports)} bounds are vacuous, before and after rescaling."
-    return f"{len(vacuous)} of {len(reports)} bounds are vacuous, before and after rescaling."
+    verb = "is" if len(vacuous) == 1 else "are"
+    return f"{len(vacuous)} of {len(reports)} bounds {verb} vacuous, before and after rescaling."
 
 
 def _of_one(report: RescalingReport) -> str:
@@ -103,10 +104,10 @@ def lifted(report: RescalingReport) -> str:
     found = report.lifted
     if found is None:
         note = report.lifted_note
-        return f"No lifted KL: {note[:1].lower()}{note[1:]}"
+        return f"{note[:1].upper()}{note[1:]}" if "lifted KL" in note else f"No lifted KL: {note[:1].lower()}{note[1:]}"
     return (
         f"Lifted KL: {nats(found.value)} nats, estimated from {found.draws:,} sampled networks with a standard error of "
-        f"{at_most(found.standard_error, 2)}. No rescaling of this prior gets below the exact value. It enters no bound."
+        f"{found.standard_error:.2g}. No rescaling of this prior gets below the exact value. It enters no bound."
     )
 
 

@@ -26,10 +26,12 @@ from truerisk.pacbayes.rescaling_words import (
     setting,
 )
 from truerisk.report.certificate import templates
+from truerisk.report.svg import shortened
 from truerisk.report.tighten_figures import bounds_figure
 from truerisk.report.tighten_walk import walk_figure
 from truerisk.words import at_most, bound_percent, nats, seen_percent
 
+LETTERS = 20  # of a name in the table
 WIDE, NARROW = 780, 340  # pixels: figures are drawn twice, so that their letters keep their size on a phone
 
 
@@ -93,6 +95,7 @@ def _hero(reports: Sequence[RescalingReport]) -> dict[str, str]:
 def _row(report: RescalingReport) -> dict[str, Any]:
     return {
         "name": report.name,
+        "short": shortened(report.name, LETTERS),
         "weights": f"{report.weights:,}",
         "error": seen_percent(report.risk),
         "kls": [nats(report.kl["original"]), nats(report.kl["rescaled"])],

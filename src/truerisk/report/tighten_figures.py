@@ -6,7 +6,7 @@ Each is drawn for a width in pixels, so that letters keep their size on a phone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -18,7 +18,7 @@ from truerisk.report.svg import dot, factors, line, rect, shortened, svg, text
 
 PHONE = 500  # pixels: narrower figures have smaller margins
 SIZE, LINE = 13, 17  # pixels: letters, and the distance of two labels
-NAMED, NUMBERED, FLAT = 230, 84, 19  # pixels of a column: room for names of marks, for numbers, for slanted labels
+NAMED, NUMBERED, FLAT = 210, 84, 19  # pixels of a column: room for names of marks, for numbers, for slanted labels
 LOGARITHMIC = 4.0  # the largest bound of a linear axis
 REACH = 7  # half a mark
 
@@ -55,31 +55,31 @@ class Axis:
 def bounds_figure(reports: Sequence[RescalingReport], width: int) -> str:
     """A column for each network: the bound before (circle) and after rescaling (diamond), tuned and both as ticks."""
     phone = width < PHONE
-    left, right, top, height = (40, width - 74, 10, 250) if phone else (48, width - 92, 10, 290)
-    axis = _bound_axis([value for report in reports for value in report.bound.values()], top, top + height)
+    left, right, top, height = (40, width - 74, 10, 250) if phone else (48, width - 92, 10, 270)
     column = (right - left) / len(reports)
+    room = 1.45 if column >= NAMED else 1.2  # above the line at 1: for the labels of marks there
+    axis = _bound_axis([value for report in reports for value in report.bound.values()], room, top, top + height)
     parts = frame(axis, left, right)
     parts += [
         text(right + 8, axis(1) - 8, "vacuous", "soft", size=SIZE - phone),
         text(right + 8, axis(1) + 18, "informative", "soft", size=SIZE - phone),
     ]
-    for place, report in enumerate(reports):
-        named = column >= NAMED
-        x = left + column * (place + 0.5) - (40 if named else 0)
+    places = [left + column * (k + 0.5) - (40 if column >= NAMED else 0) for k in range(len(reports))]
+    for x, report in zip(places, reports, strict=True):
         parts += _marks(report, axis, x, column)
-        if named:
+        if column >= NAMED:
             parts += _named(report, axis, x)
         elif column >= NUMBERED:
             parts += _numbered(report, axis, x)
-    names, below = _names(reports, left, column, axis.bottom)
+    names, below = _names(reports, places, column, axis.bottom, right)
     return svg([*parts, *names], width, axis.bottom + below)
 
 
-def _bound_axis(bounds: Sequence[float], top: float, bottom: float) -> Axis:
+def _bound_axis(bounds: Sequence[float], room: float, top: float, bottom: float) -> Axis:
     finite = [value for value in bounds if math.isfinite(value)]
     most = max(1.0, *finite) if finite else 1.0
     if most <= LOGARITHMIC:
-        return Axis(0.0, max(1.15, 1.08 * most), top, bottom)
+        return Axis(0.0, max(room, 1.08 * most), top, bottom)
     return Axis(min(1.0, *finite) / 1.4, most * 1.25, top, bottom, log=True)
 
 
@@ -117,10 +117,8 @@ def diamond(x: float, y: float, kind: str, reach: float = REACH) -> str:
 
 def _named(report: RescalingReport, axis: Axis, x: float) -> list[str]:
     """Each mark with its name and number at the right, joined to it."""
-    columns = sorted(COLUMNS, key=lambda each: (axis(report.bound[each]), COLUMNS.index(each)))
-    wanted = [axis(report.bound[each]) for each in columns]
     parts = []
-    for each, at, place in zip(columns, wanted, apart(wanted, LINE, axis.top + 8, axis.bottom - 8), strict=True):
+    for each, at, place in spread(report.bound, COLUMNS, axis, LINE):
         start = x + (REACH + 2 if each in ("original", "rescaled") else REACH + 18)
         parts += [
             line(start, at, x + 40, place, "leader"),
@@ -131,41 +129,57 @@ def _named(report: RescalingReport, axis: Axis, x: float) -> list[str]:
 
 def _numbered(report: RescalingReport, axis: Axis, x: float) -> list[str]:
     """The numbers before and after at the left of their marks."""
-    columns = sorted(("original", "rescaled"), key=lambda each: axis(report.bound[each]))
-    wanted = [axis(report.bound[each]) for each in columns]
-    places = apart(wanted, LINE - 2, axis.top + 6, axis.bottom - 6)
     return [
         text(x - REACH - 5, place + 4.5, number(report.bound[each]), "", anchor="end", size=SIZE)
-        for each, place in zip(columns, places, strict=True)
+        for each, _, place in spread(report.bound, ("original", "rescaled"), axis, LINE - 2)
     ]
 
 
+def spread(
+    values: Mapping[str, float], columns: Sequence[str], axis: Axis, gap: float
+) -> list[tuple[str, float, float]]:
+    """(column, place of its mark, place of its label) from the top: labels keep apart, and off the line at 1."""
+    ranked = sorted(columns, key=lambda each: (axis(values[each]), COLUMNS.index(each)))
+    found, one = [], axis(1)
+    for above in (True, False):
+        side = [each for each in ranked if (axis(values[each]) <= one + 0.5) == above]
+        low, high = (axis.top + 8, one - 10) if above else (one + 10, axis.bottom - 6)
+        marks = [axis(values[each]) for each in side]
+        found += list(zip(side, marks, apart(marks, gap, low, high), strict=True))
+    return found
+
+
 def _names(
-    reports: Sequence[RescalingReport], left: float, column: float, bottom: float
+    reports: Sequence[RescalingReport], places: Sequence[float], column: float, bottom: float, right: float
 ) -> tuple[list[str], float]:
     """Names under the columns, and the room that they take: level where they fit, otherwise slanted or upright."""
-    level = column >= 64 and all(
-        text_width(shortened(report.name, 12), SIZE) <= column - 8 for report in reports
-    )
+    if column >= 64 and all(text_width(shortened(report.name, 12), SIZE) <= column - 8 for report in reports):
+        letters = max(12, int((column - 8) / (0.72 * SIZE)))
+        return _level(reports, places, letters, bottom, right), 46
+    slant, letters, size = (45, 14, SIZE) if column >= FLAT else (90, 14, min(SIZE - 1, max(9.5, column - 1)))
+    names = [shortened(report.name, letters) for report in reports]
     parts = []
-    if level:
-        for place, report in enumerate(reports):
-            x = left + column * (place + 0.5)
-            letters = max(12, int((column - 8) / (0.72 * SIZE)))
-            short = shortened(report.name, letters)
-            parts += [
-                _titled(text(x, bottom + 20, short, "", anchor="middle", size=SIZE), report.name),
-                text(x, bottom + 37, _count(report.weights), "soft", anchor="middle", size=SIZE - 1),
-            ]
-        return [*parts, text(left, bottom + 60, "weights, smallest first", "soft", size=SIZE - 1)], 70
-    slant, letters, size = (45, 16, SIZE) if column >= FLAT else (90, 14, min(SIZE - 1, max(9.5, column - 1)))
-    for place, report in enumerate(reports):
-        x, y = left + column * (place + 0.5) + (4 if slant == 45 else size * 0.35), bottom + 14
-        label = text(x, y, shortened(report.name, letters), "", anchor="end", size=size)
-        parts.append(_titled(label.replace("<text ", f'<text transform="rotate(-{slant} {x:.1f} {y:.1f})" ', 1), report.name))
-    longest = max(text_width(shortened(report.name, letters), size) for report in reports)
-    below = 24 + longest * (0.72 if slant == 45 else 1.0)
-    return [*parts, text(left, bottom + below + 14, "networks, fewest weights first", "soft", size=SIZE - 1)], below + 24
+    for x, report, name in zip(places, reports, names, strict=True):
+        x, y = x + (4 if slant == 45 else size * 0.35), bottom + 14
+        label = text(x, y, name, "", anchor="end", size=size)
+        turned = label.replace("<text ", f'<text transform="rotate(-{slant} {x:.1f} {y:.1f})" ', 1)
+        parts.append(_titled(turned, report.name))
+    longest = max(text_width(name, size) for name in names)
+    return parts, 22 + longest * (0.72 if slant == 45 else 1.0)
+
+
+def _level(
+    reports: Sequence[RescalingReport], places: Sequence[float], letters: int, bottom: float, right: float
+) -> list[str]:
+    """Names in one row, and below them the numbers of weights."""
+    parts = [text(right + 8, bottom + 37, "weights", "soft", size=SIZE - 1)]
+    for x, report in zip(places, reports, strict=True):
+        label = text(x, bottom + 20, shortened(report.name, letters), "", anchor="middle", size=SIZE)
+        parts += [
+            _titled(label, report.name),
+            text(x, bottom + 37, _count(report.weights), "soft", anchor="middle", size=SIZE - 1),
+        ]
+    return parts
 
 
 def _count(weights: int) -> str:

@@ -10,7 +10,7 @@ from truerisk.pacbayes.rescaling import RescalingReport, Walked
 from truerisk.pacbayes.rescaling_words import FORM_NAMES, number
 from truerisk.report.labels import apart
 from truerisk.report.svg import dot, line, power, svg, text
-from truerisk.report.tighten_figures import LINE, PHONE, SIZE, Axis, frame, diamond
+from truerisk.report.tighten_figures import LINE, PHONE, SIZE, Axis, diamond, frame, spread
 from truerisk.words import nats
 
 BEYOND, EDGE = 0.45, 0.08  # of an axis: room above the original, below the smallest number
@@ -42,9 +42,9 @@ def walk_figure(report: RescalingReport, walked: Walked, width: int, key: str) -
     parts += _curves(walked, [step.kl for step in steps], kl, x, f"{key}-kl")
     parts += [dot(x(-1), kl(report.kl["original"]), "original"), diamond(x(0), kl(report.kl["rescaled"]), "rescaled")]
     parts += _ends(report, kl, right, phone)
-    top += MIDDLE + GAP
+    top += MIDDLE + GAP + 8
     title = "relative change of outputs" if phone else "largest change of an output, relative to the largest output"
-    parts.append(text(0, top - 10, title, "strong", size=SIZE))
+    parts.append(text(0, top - 14, title, "strong", size=SIZE))
     parts += _changes(walked, top, left, right, x)
     bottom = top + LOW
     for at, words in ((-1, "\u22121"), (0, "0"), (1, "1")):
@@ -105,10 +105,8 @@ def _levels(
     values: Mapping[str, float], axis: Axis, left: float, right: float, words: Callable[[float], str], numbers: bool
 ) -> list[str]:
     """A dashed line for each column, with its name at the right."""
-    columns = sorted(COLUMNS, key=lambda each: (axis(values[each]), COLUMNS.index(each)))
-    wanted = [axis(values[each]) for each in columns]
     parts = []
-    for each, at, place in zip(columns, wanted, apart(wanted, LINE, axis.top + 6, axis.bottom - 4), strict=True):
+    for each, at, place in spread(values, COLUMNS, axis, LINE):
         label = f"{each} {words(values[each])}" if numbers else each
         parts += [
             line(left, at, right, at, f"level {each}"),
