@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -39,6 +40,8 @@ SIGN = (
     "Rescaling factors move the prior: standard deviations of weights into a unit are multiplied by its factor, those of "
     "weights out of it are divided by its factor. To move the network instead, use log factors of the opposite sign."
 )
+UNKNOWN = "The lifted KL cannot be computed at these standard deviations."
+EXTREME = 1e30  # standard deviations beyond it, or below its inverse, have squares that leave the range of floats
 NAMES = {"original": "original", "tuned": "prior scale tuned", "rescaled": "rescaled", "both": "both"}
 
 
@@ -225,6 +228,8 @@ def rescaling_report(
     module, examples = _network(model, examples, sigma_q, outputs)
     posterior = sigma_q if isinstance(sigma_q, Gaussian) else Gaussian.around(module, sigma_q)
     prior = sigma_p if isinstance(sigma_p, Gaussian) else Gaussian.zero(module, sigma_p)
+    _check_scales(posterior, "sigma_q")
+    _check_scales(prior, "sigma_p")
     symmetry = find_symmetry(posterior.module, torch.from_numpy(examples.blank))
     columns = kl_columns(posterior, prior, symmetry)
     plan = plan_draws(posterior, examples.X, ENOUGH if draws is None else draws)
@@ -248,6 +253,13 @@ def _check(delta: float, form: str, lifted: int) -> None:
         raise TrueriskError(f"lifted is {lifted}, but must be 0 or at least 2; 0 leaves the lifted KL out.")
 
 
+def _check_scales(gaussian: Gaussian, what: str) -> None:
+    ends = [float(end(std)) for std in gaussian.std.values() if std.numel() for end in (torch.min, torch.max)]
+    beyond = next((end for end in ends if not 1 / EXTREME <= end <= EXTREME), None)
+    if beyond is not None:
+        raise TrueriskError(f"{what} is {beyond:g}, but must lie between {1 / EXTREME:g} and {EXTREME:g}; try 0.1.")
+
+
 def _network(model: object, data: Data, sigma_q: Scale | Gaussian, outputs: str | None) -> tuple[nn.Module, Data]:
     """The network in eval mode with its outputs as logits, and the data as it takes them."""
     if isinstance(sigma_q, Gaussian):
@@ -267,9 +279,13 @@ def _lift(posterior: Gaussian, prior: Gaussian, draws: int, seed: int) -> tuple[
     if not draws:
         return None, "It was left out (lifted is 0)."
     try:
-        return lifted_kl(posterior, prior, draws, seed), ""
+        with np.errstate(all="ignore"):
+            found = lifted_kl(posterior, prior, draws, seed)
     except TrueriskError as error:
         return None, str(error)
+    except ArithmeticError:  # an integral that does not converge
+        return None, UNKNOWN
+    return (found, "") if math.isfinite(found.value) and math.isfinite(found.standard_error) else (None, UNKNOWN)
 
 
 def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:

@@ -55,14 +55,14 @@ class Axis:
 def bounds_figure(reports: Sequence[RescalingReport], width: int) -> str:
     """A column for each network: the bound before (circle) and after rescaling (diamond), tuned and both as ticks."""
     phone = width < PHONE
-    left, right, top, height = (40, width - 74, 10, 250) if phone else (48, width - 92, 10, 270)
+    left, right, top, height = (36, width - 84, 10, 250) if phone else (48, width - 92, 10, 270)
     column = (right - left) / len(reports)
     room = 1.45 if column >= NAMED else 1.2  # above the line at 1: for the labels of marks there
     axis = _bound_axis([value for report in reports for value in report.bound.values()], room, top, top + height)
     parts = frame(axis, left, right)
     parts += [
-        text(right + 8, axis(1) - 8, "vacuous", "soft", size=SIZE - phone),
-        text(right + 8, axis(1) + 18, "informative", "soft", size=SIZE - phone),
+        text(right + 6, axis(1) - 8, "vacuous", "soft", size=SIZE - phone),
+        text(right + 6, axis(1) + 18, "informative", "soft", size=SIZE - phone),
     ]
     places = [left + column * (k + 0.5) - (40 if column >= NAMED else 0) for k in range(len(reports))]
     for x, report in zip(places, reports, strict=True):
