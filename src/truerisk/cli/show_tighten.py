@@ -16,7 +16,7 @@ from truerisk.report.svg import shortened
 from truerisk.words import at_most, magnitude, seen_percent
 
 LEAST, MOST = 80, 120  # columns
-NAME = 6  # letters of a name at least
+NAME, LETTERS = 6, 30  # of a name in the table at least, and in a sentence at most
 PLACES = 3  # pinned ones that are listed
 INDENT = "  "
 HEADS = ("network", "weights", "error", "KL before -> after", *COLUMNS)
@@ -27,7 +27,7 @@ def lines(reports: Sequence[RescalingReport], certify: Sequence[Sequence[str]], 
     wide = min(max(shutil.get_terminal_size((LEAST, 24)).columns, LEAST), MOST)
     told = [*_wrapped(headline(reports), wide), "", *_wrapped(setting(reports), wide), "", *_table(reports, wide)]
     for report in reports[:full]:
-        told += ["", *_wrapped(report.name, wide), *_network(report, wide, alone=len(reports) == 1)]
+        told += ["", shortened(printable(report.name), wide), *_network(report, wide, alone=len(reports) == 1)]
     if len(reports) > 1 and any(report.best.free for report in reports):
         told += ["", *_wrapped(SIGN, wide)]
     told += ["", *_wrapped(f"{NOT_ONE} {CERTIFY}", wide), *_commands(reports, certify, wide)]
@@ -53,7 +53,7 @@ def _commands(reports: Sequence[RescalingReport], certify: Sequence[Sequence[str
         return _wrapped("certify takes the trained weights as a file: save the state dict and give it as --weights.", wide)
     told = command_lines("Certify  ", found[0][1], wide)
     if len(found) > 1:
-        told += _wrapped(f"This is for {found[0][0]}; the page has the command of every network.", wide)
+        told += _wrapped(f"This is for {shortened(found[0][0], LETTERS)}; the page has the command of every network.", wide)
     return told
 
 

@@ -171,4 +171,4 @@ def slug(name: str) -> str:
     >>> slug("net.py:build"), slug("a b/c"), slug("?")
     ('net.py-build', 'a-b-c', 'network')
     """
-    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.")[:60] or "network"
+    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.")[:30] or "network"
