@@ -51,6 +51,10 @@ ROOMS = (
     "report/tour.py",
     "report/tour_figures.py",
     "cli/tour.py",
+    "cli/*tighten*.py",
+    "cli/declare/tighten.py",
+    "pacbayes/rescaling*.py",
+    "report/tighten*.py",
     "cli/declare/tour.py",
     "tours/*.py",
     "cli/lab.py",
@@ -60,10 +64,10 @@ ROOMS = (
 )
 TEMPLATES = (
     "certificate.html.j2", "comparison.html.j2", "lab.html.j2", "lab_index.html.j2", "measures.html.j2",
-    "measures_parts.html.j2", "tour.html.j2",
+    "measures_parts.html.j2", "tighten.html.j2", "tour.html.j2",
 )  # fmt: skip
 UNITS = (r"\bwidths?\b(?!=)",)  # in the lab, a width is a number of hidden units
-COMMANDS = ("certify", "verify", "predict", "search", "tour", "measure")
+COMMANDS = ("certify", "verify", "predict", "search", "tighten", "tour", "measure")
 
 BANNED = {
     r"\bfloors?\b": "hold-out baseline",

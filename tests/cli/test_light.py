@@ -33,11 +33,13 @@ for arguments in json.loads(sys.argv[1]):
 print(json.dumps({"told": told, "loaded": [n for n in ("scipy", "pandas", "sklearn") if n in sys.modules]}))
 """
 COMMANDS = (
-    *([name] for name in ("certify", "tour", "search", "verify", "predict", "symmetry", "rescale", "measure")),
+    *([name] for name in ("certify", "tour", "search", "verify", "predict", "symmetry", "rescale", "tighten")),
+    ["measure"],
     *(["data"], ["data", "list"], ["data", "get"], ["lab"], ["lab", "list"], ["lab", "run"], ["lab", "commit"]),
 )
 HELPS = [["--version"], ["--help"], *([*command, "--help"] for command in COMMANDS)]
 LISTS = [["data", "list"], ["data", "list", "--json"], ["lab", "list"], ["lab", "list", "--json"]]
+TIGHTEN = ("--model", "mlp", "--data", "digits", "--sigma-q", "0.1", "--sigma-p", "1")
 SHAPED = ("--model", "mlp", "--input")
 SLIPS = [
     *(
@@ -64,6 +66,10 @@ SLIPS = [
     (["symmetry", *SHAPED, "1,3", "--integers", "0"], "--integers"),
     (["rescale", *SHAPED, "1,x"], "--input '1,x'"),
     (["rescale", *SHAPED, "1,3", "--to", "round"], "--to is 'round', but must be one of balanced, unit"),
+    (["tighten"], "--model"),
+    (["tighten", *TIGHTEN, "--sigma-q", "0"], "--sigma-q is '0'"),
+    (["tighten", *TIGHTEN, "--form", "hoeffding"], "--form is 'hoeffding'"),
+    (["tighten", *TIGHTEN, "--name", "a", "--name", "b"], "--name is given 2 times"),
     (["measure", "--delta", "2"], "delta is 2.0"),
     (["measure", "--rows", "0"], "--rows is 0"),
     (["measure", "--audit", "--times", "0"], "--times is 0"),

@@ -14,6 +14,7 @@ from truerisk.cli.declare.lab import lab_app
 from truerisk.cli.declare.measure import measure
 from truerisk.cli.declare.search import search
 from truerisk.cli.declare.symmetry_rescale import rescale, symmetry
+from truerisk.cli.declare.tighten import tighten
 from truerisk.cli.declare.tour import tour
 from truerisk.cli.declare.verify_predict import predict, verify
 
@@ -66,6 +67,7 @@ app.command()(verify)
 app.command()(predict)
 app.command()(symmetry)
 app.command()(rescale)
+app.command()(tighten)
 app.command()(measure)
 app.add_typer(data_app, name="data")
 app.add_typer(lab_app, name="lab")

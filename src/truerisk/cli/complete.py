@@ -22,6 +22,7 @@ NETWORKS = (
     "resnet",
     "mirrored-resnet",
 )  # of ``nets.builtin``
+FORMS = ("kl", "mcallester", "catoni")  # of ``pacbayes.columns``
 PRIORS = ("zero", "init", "split:0.5", "split:0.8", "split:0.9")
 Names = Callable[[str], list[str]]
 
@@ -36,7 +37,7 @@ def _among(names: Iterable[str]) -> Names:
     return complete
 
 
-data, model, prior, device = map(_among, (SAFE_SOURCES, NETWORKS, PRIORS, DEVICES))
+data, model, prior, device, form = map(_among, (SAFE_SOURCES, NETWORKS, PRIORS, DEVICES, FORMS))
 BY_FLAG = {"data": data, "fresh": data, "trained_on": data, "model": model, "prior": prior}
 
 

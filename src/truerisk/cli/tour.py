@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import textwrap
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,7 @@ def lines(found: Tour, out: Path) -> list[str]:
         ]
     told += _wrapped(story.left_out, "") if story.left_out else []
     verify = found.subject.given.verify_words(f"{out}/{FOLDER}/{TRUE}")
-    return [*told, f"Report  {printable(str(out / PAGE))}", *_command("Verify  ", verify)]
+    return [*told, f"Report  {printable(str(out / PAGE))}", *command_lines("Verify  ", verify)]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
@@ -97,9 +98,9 @@ def _wrapped(text: str, indent: str) -> list[str]:
     )
 
 
-def _command(label: str, words: list[str]) -> list[str]:
+def command_lines(label: str, words: Sequence[str], width: int = WIDTH) -> list[str]:
     """A command that can be copied; a long one goes on after a backslash, between two words of the shell."""
-    lines, room = [""], WIDTH - len(label) - 2
+    lines, room = [""], width - len(label) - 2
     for word in words:
         if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
             lines.append("")

@@ -11,7 +11,7 @@ from truerisk.pacbayes.monte_carlo import GibbsEstimate, draw_predictions, gibbs
 from truerisk.pacbayes.objectives import OBJECTIVES
 from truerisk.pacbayes.posterior import train_posterior
 from truerisk.pacbayes.priors import fan_in_std
-from truerisk.pacbayes.rescaling import RescalingReport, rescaling_report
+from truerisk.pacbayes.rescaling import RescalingReport, Walked, rescaling_report
 from truerisk.pacbayes.scale import tuned_scale
 from truerisk.pacbayes.stochastic import NotPerExample, StochasticNetwork
 from truerisk.pacbayes.tightening import Tightened, tighten
@@ -33,6 +33,7 @@ __all__ = [
     "Step",
     "StochasticNetwork",
     "Tightened",
+    "Walked",
     "best_layer_scales",
     "bound_columns",
     "draw",

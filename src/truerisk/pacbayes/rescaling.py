@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
@@ -26,6 +27,7 @@ from truerisk.pacbayes.gaussian import Gaussian, Scale
 from truerisk.pacbayes.lifted import LiftedKL, lifted_kl
 from truerisk.pacbayes.monte_carlo import GibbsEstimate, gibbs_risk, plan_draws
 from truerisk.pacbayes.tightening import Tightened
+from truerisk.pacbayes.walk import Step, walk
 from truerisk.seeds import derive
 from truerisk.symmetry import Symmetry, find_symmetry
 from truerisk.words import bound, nats, seen
@@ -33,16 +35,42 @@ from truerisk.words import bound, nats, seen
 DRAWS_SHARE = 0.1  # of delta, for the sampled networks; the rest is for the PAC-Bayes inequality
 ENOUGH = 50_000  # sampled predictions where nothing else is asked for; every example has at least one
 LIFT_DRAWS = 100  # networks sampled for the lifted KL
+WALKED = 200  # examples whose outputs are compared along the orbit
+SIGN = (
+    "Rescaling factors move the prior: standard deviations of weights into a unit are multiplied by its factor, those of "
+    "weights out of it are divided by its factor. To move the network instead, use log factors of the opposite sign."
+)
+UNKNOWN = "The lifted KL cannot be computed at these standard deviations."
+EXTREME = 1e30  # standard deviations beyond it, or below its inverse, have squares that leave the range of floats
 NAMES = {"original": "original", "tuned": "prior scale tuned", "rescaled": "rescaled", "both": "both"}
+
+
+def says_nothing(value: float) -> bool:
+    """Whether a bound is vacuous: 1 or more as it is printed, rounded up to three decimals.
+
+    The form kl never exceeds 1 and only approaches it, so a limit of exactly 1 would call 0.99999 informative.
+
+    >>> says_nothing(0.9991), says_nothing(0.999), says_nothing(1.2)
+    (True, False, True)
+    """
+    return value > 0.999
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A walk along the orbit, with the bound at each step in the form of its report, not cut at 1."""
+
+    steps: tuple[Step, ...]
+    bounds: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class RescalingReport:
     """Bounds of one network before and after rescaling; see `rescaling_report`.
 
-    ``bounds`` has a number for each form and column, not cut at 1. A bound of 1 or more is vacuous: it says nothing.
-    Every bound holds with probability 1 - ``delta``, each on its own; only those of the columns original and rescaled
-    in the forms kl and mcallester hold together. ``lifted_note`` says why there is no lifted KL.
+    ``bounds`` has a number for each form and column, not cut at 1. A bound of 1 or more, rounded up to three decimals,
+    is vacuous: it says nothing. Every bound holds with probability 1 - ``delta``, each on its own; only those of the
+    columns original and rescaled in the forms kl and mcallester hold together. ``lifted_note`` says why there is no lifted KL.
     """
 
     name: str
@@ -58,6 +86,7 @@ class RescalingReport:
     posterior: Gaussian = field(repr=False, compare=False)
     prior: Gaussian = field(repr=False, compare=False)
     symmetry: Symmetry = field(repr=False, compare=False)
+    inputs: Tensor = field(repr=False, compare=False)  # a few examples, for the walk
 
     @property
     def weights(self) -> int:
@@ -83,8 +112,8 @@ class RescalingReport:
         return self.columns.best
 
     def vacuous(self, column: str) -> bool:
-        """Whether the bound says nothing. The form kl is cut at 1 by its definition, so it counts up to rounding."""
-        return self.bound[column] >= 1 - 1e-12
+        """Whether the bound says nothing: 1 or more, rounded up to three decimals."""
+        return says_nothing(self.bound[column])
 
     @property
     def headline(self) -> str:
@@ -95,6 +124,20 @@ class RescalingReport:
         if self.vacuous("rescaled"):
             return f"{self.name}: the bound is vacuous before and after rescaling ({told})."
         return f"{self.name}: the bound is {told}."
+
+    def walk(self, seed: int = 0) -> Walked:
+        """The bound along two lines through the optimum, and how far the outputs change; empty where nothing can move.
+
+        No bound along the way is better than that of the column rescaled, which rests on the same event.
+        """
+        if not self.best.free:
+            return Walked((), ())
+        dtype = getattr(torch, self.estimate.plan.precision)
+        best = self.best.log_scales
+        steps = walk(self.posterior, self.prior, self.symmetry, best, self.inputs, seed=seed, dtype=dtype)
+        left = (1 - DRAWS_SHARE) * self.delta
+        bounds = [FORMS[self.form](self.risk_upper, step.kl, self.n, left, clip=False) for step in steps]
+        return Walked(tuple(steps), tuple(bounds))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; a KL or bound that is not finite is None."""
@@ -116,6 +159,7 @@ class RescalingReport:
             "free": self.symmetry.dim,
             "held": [vars(each) for each in self.best.held],
             "pinned": [list(each) for each in self.symmetry.pinned],
+            "statistics": list(self.best.statistics),
             "sweeps": self.best.sweeps,
             "kl_per_sweep": list(self.best.kls),
             "log_scales": {"low": self._log_scale(torch.min), "high": self._log_scale(torch.max)},
@@ -126,14 +170,18 @@ class RescalingReport:
 
     @property
     def moved(self) -> str:
-        """What the best log-scales do, with their sign."""
-        if not self.symmetry.dim:
+        """What the best rescaling does, with its sign."""
+        if not self.best.free:
             return "Nothing in this network can be rescaled."
+        return f"{self.factors} {SIGN}"
+
+    @property
+    def factors(self) -> str:
+        """How far the best rescaling goes."""
         low, high = self._log_scale(torch.min), self._log_scale(torch.max)
         return (
-            f"The best log-scales lie between {low:.2f} and {high:.2f}. They move the prior: standard deviations of "
-            f"weights into a unit are multiplied by {math.exp(low):.3g} to {math.exp(high):.3g}, those out of a unit "
-            "divided by the same. To move the network instead, use the opposite signs."
+            f"The best rescaling factors are between {math.exp(low):.3g} and {math.exp(high):.3g} (log factors between "
+            f"{low:.2f} and {high:.2f})."
         )
 
     def __str__(self) -> str:
@@ -164,7 +212,8 @@ def rescaling_report(
     ``model``: a module (or a function that builds one, weights included). ``data``: as for `truerisk.certify`.
     ``sigma_q``, ``sigma_p``: standard deviations of the posterior around the weights and of the prior around 0; a
     number, numbers by layer, or a `Gaussian`. ``form``: kl, mcallester, or catoni, chosen before the numbers are seen.
-    ``draws``: sampled predictions for the Gibbs risk, at least one per example. ``lifted``: sampled networks for the lifted KL; 0 leaves it out.
+    ``draws``: sampled predictions for the Gibbs risk, at least one per example. ``lifted``: sampled networks for the
+    lifted KL; 0 leaves it out.
 
     The bounds are valid if the prior was fixed before the examples were seen and the examples are independent draws.
     A tenth of delta covers the sampled networks. The tuned columns split the rest over 41 prior scales.
@@ -179,6 +228,8 @@ def rescaling_report(
     module, examples = _network(model, examples, sigma_q, outputs)
     posterior = sigma_q if isinstance(sigma_q, Gaussian) else Gaussian.around(module, sigma_q)
     prior = sigma_p if isinstance(sigma_p, Gaussian) else Gaussian.zero(module, sigma_p)
+    _check_scales(posterior, "sigma_q")
+    _check_scales(prior, "sigma_p")
     symmetry = find_symmetry(posterior.module, torch.from_numpy(examples.blank))
     columns = kl_columns(posterior, prior, symmetry)
     plan = plan_draws(posterior, examples.X, ENOUGH if draws is None else draws)
@@ -188,9 +239,9 @@ def rescaling_report(
     bounds = {each: bound_columns(columns.kl, upper, len(examples), left, each) for each in FORMS}
     lift, note = _lift(posterior, prior, lifted, seed)
     name = name or (model if isinstance(model, str) else getattr(model, "__name__", type(model).__name__))
-    return RescalingReport(
-        name, len(examples), delta, form, estimate, upper, columns, bounds, lift, note, posterior, prior, symmetry
-    )
+    numbers = (estimate, upper, columns, bounds, lift, note)
+    inputs = torch.from_numpy(examples.X[:WALKED])
+    return RescalingReport(name, len(examples), delta, form, *numbers, posterior, prior, symmetry, inputs)
 
 
 def _check(delta: float, form: str, lifted: int) -> None:
@@ -200,6 +251,13 @@ def _check(delta: float, form: str, lifted: int) -> None:
         raise TrueriskError(f"form is {form!r}, but must be one of {', '.join(FORMS)}; choose one.")
     if lifted < 0 or lifted == 1:
         raise TrueriskError(f"lifted is {lifted}, but must be 0 or at least 2; 0 leaves the lifted KL out.")
+
+
+def _check_scales(gaussian: Gaussian, what: str) -> None:
+    ends = [float(end(std)) for std in gaussian.std.values() if std.numel() for end in (torch.min, torch.max)]
+    beyond = next((end for end in ends if not 1 / EXTREME <= end <= EXTREME), None)
+    if beyond is not None:
+        raise TrueriskError(f"{what} is {beyond:g}, but must lie between {1 / EXTREME:g} and {EXTREME:g}; try 0.1.")
 
 
 def _network(model: object, data: Data, sigma_q: Scale | Gaussian, outputs: str | None) -> tuple[nn.Module, Data]:
@@ -219,11 +277,15 @@ def _network(model: object, data: Data, sigma_q: Scale | Gaussian, outputs: str 
 
 def _lift(posterior: Gaussian, prior: Gaussian, draws: int, seed: int) -> tuple[LiftedKL | None, str]:
     if not draws:
-        return None, "It was not asked for."
+        return None, "It was left out (lifted is 0)."
     try:
-        return lifted_kl(posterior, prior, draws, seed), ""
+        with np.errstate(all="ignore"):
+            found = lifted_kl(posterior, prior, draws, seed)
     except TrueriskError as error:
         return None, str(error)
+    except ArithmeticError:  # an integral that does not converge
+        return None, UNKNOWN
+    return (found, "") if math.isfinite(found.value) and math.isfinite(found.standard_error) else (None, UNKNOWN)
 
 
 def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:

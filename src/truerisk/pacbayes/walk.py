@@ -38,11 +38,13 @@ def walk(
     X: Tensor,
     places: Sequence[float] = PLACES,
     seed: int = 0,
+    dtype: torch.dtype = torch.float64,
 ) -> list[Step]:
     """KL and outputs along two lines through the optimum: from the given weights, and in a random direction.
 
     ``best`` are the log-scales of `tighten`. To move the prior by t is to move the network by -t: the KL is that of the
-    posterior and the moved prior, the outputs on ``X`` are those of the moved network, in float64.
+    posterior and the moved prior, the outputs on ``X`` are those of the moved network, in ``dtype``. The random
+    direction leaves out rescalings that would move a tensor that is not drawn.
 
     >>> from torch import nn
     >>> from truerisk import Gaussian, find_symmetry, tighten
@@ -53,15 +55,21 @@ def walk(
     >>> start.kl == best.kl_before, optimum.kl == best.kl_after, max(start.change, optimum.change) < 1e-12
     (True, True, True)
     """
-    aside = symmetry.random(seed=seed)
+    aside = _movable(posterior, symmetry, seed)
     length = float(best.norm())
-    aside = aside * (length / float(aside.norm())) if len(aside) and length else aside
+    aside = aside * (length / float(aside.norm())) if length and aside.any() else aside
     lines = {THROUGH: best, ASIDE: aside}
     return [
         step
         for name, along in lines.items()
-        for step in _line(name, posterior, prior, symmetry, best, along, X, places)
+        for step in _line(name, posterior, prior, symmetry, best, along, X, places, dtype)
     ]
+
+
+def _movable(posterior: Gaussian, symmetry: Symmetry, seed: int) -> Tensor:
+    """A random direction that moves nothing but what is drawn: other rescalings have no KL."""
+    smaller, to_all = symmetry.holding(posterior.fixed)
+    return torch.from_numpy(to_all @ smaller.random(seed=seed).numpy())
 
 
 @torch.no_grad()
@@ -74,9 +82,9 @@ def _line(
     along: Tensor,
     X: Tensor,
     places: Sequence[float],
+    dtype: torch.dtype,
 ) -> Iterator[Step]:
-    network = posterior.network().double()
-    inputs = X.double() if X.is_floating_point() else X
+    network, inputs = posterior.network().to(dtype), X.to(dtype) if X.is_floating_point() else X
     before = network(inputs)
     size = float(before.abs().max()) or 1.0
     for place in places:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from truerisk.report.lab import render_index, render_lab, write_index, write_lab
     from truerisk.report.measures import write_measures
     from truerisk.report.orbit import Step, write_orbit
+    from truerisk.report.tighten import write_tighten
     from truerisk.report.tour import write_tour
 
 _WHERE = {
@@ -26,12 +27,13 @@ _WHERE = {
     "write_measures": "measures",
     "write_orbit": "orbit",
     "write_report": "certificate",
+    "write_tighten": "tighten",
     "write_tour": "tour",
 }
 
 __all__ = [
     "Step", "render_index", "render_lab", "write_comparison", "write_index", "write_lab", "write_measures",
-    "write_orbit", "write_report", "write_tour",
+    "write_orbit", "write_report", "write_tighten", "write_tour",
 ]  # fmt: skip
 
 
