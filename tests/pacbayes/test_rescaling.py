@@ -377,7 +377,7 @@ def bounds_of(before, after, both=None):
         ([(0.9, 0.9)], "Rescaling leaves the bound of w at 0.900."),
         ([(1.2, 1.1)], "The bound of w is vacuous before and after rescaling: 1.200 and 1.100."),
         ([(1.2, 0.6), (1.2, 1.1)], "Rescaling turns 1 of 2 vacuous bounds into an informative one."),
-        ([(1.2, 0.6), (0.9, 0.8)], "Rescaling turns 1 of 1 vacuous bound into an informative one."),
+        ([(1.2, 0.6), (0.9, 0.8)], "Rescaling turns the only vacuous bound into an informative one."),
         ([(1.2, 0.6), (1.2, 0.8), (3, 2)], "Rescaling turns 2 of 3 vacuous bounds into informative ones."),
         ([(1.2, 1.1), (3, 2)], "All 2 bounds are vacuous, before and after rescaling."),
         ([(1.2, 1.1), (0.9, 0.8)], "1 of 2 bounds is vacuous, before and after rescaling."),

@@ -30,7 +30,7 @@ def number(value: float) -> str:
     """A bound of any size, rounded up.
 
     >>> number(0.59993), number(12.3456), number(2e7), number(float("inf"))
-    ('0.600', '12.35', '2.000e+07', 'infinite')
+    ('0.600', '12.35', '2.000e+7', 'infinite')
     """
     return bound(value, 3) if value < 10 else magnitude(value)
 
@@ -45,8 +45,8 @@ def headline(reports: Sequence[RescalingReport]) -> str:
         lower = sum(report.bound["rescaled"] < report.bound["original"] for report in reports)
         return f"Rescaling lowers {lower} of {len(reports)} bounds, all of which were informative."
     if len(turned) == 1:
-        bounds = "bound" if len(vacuous) == 1 else "bounds"
-        return f"Rescaling turns 1 of {len(vacuous)} vacuous {bounds} into an informative one."
+        which = "the only vacuous bound" if len(vacuous) == 1 else f"1 of {len(vacuous)} vacuous bounds"
+        return f"Rescaling turns {which} into an informative one."
     if turned:
         return f"Rescaling turns {len(turned)} of {len(vacuous)} vacuous bounds into informative ones."
     if len(vacuous) == len(reports):
