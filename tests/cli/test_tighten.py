@@ -282,7 +282,7 @@ def test_without_the_extra_the_numbers_are_printed(run, files, monkeypatch):
 
 
 def test_names_are_those_of_the_packages():
-    assert complete.FORMS == tuple(FORMS)
+    assert tuple(FORMS) == complete.FORMS
 
 
 def test_options_in_python():

@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ Q, P = 0.05, 0.7
 def net(sizes=SIZES, seed=0, factor=1.5):
     torch.manual_seed(seed)
     layers = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), nn.ReLU()]
     made = nn.Sequential(*layers[:-1])
     with torch.no_grad():
@@ -339,9 +341,8 @@ def test_printed_as_one_is_vacuous():
 )
 def test_bad_input_is_one_sentence(options, told):
     asked = {"model": net(), "data": blobs(), "sigma_q": Q, "sigma_p": P, "draws": 60, "lifted": 0} | options
-    with pytest.raises(TrueriskError, match="(?s).*") as error:
+    with pytest.raises(TrueriskError, match=re.escape(told)):
         rescaling_report(**asked)
-    assert told in str(error.value)
 
 
 def test_gaussians_can_be_given(report):
@@ -376,7 +377,7 @@ def bounds_of(before, after, both=None):
         ([(0.9, 0.9)], "Rescaling leaves the bound of w at 0.900."),
         ([(1.2, 1.1)], "The bound of w is vacuous before and after rescaling: 1.200 and 1.100."),
         ([(1.2, 0.6), (1.2, 1.1)], "Rescaling turns 1 of 2 vacuous bounds into an informative one."),
-        ([(1.2, 0.6), (0.9, 0.8)], "Rescaling turns 1 of 1 vacuous bound into an informative one."),
+        ([(1.2, 0.6), (0.9, 0.8)], "Rescaling turns the only vacuous bound into an informative one."),
         ([(1.2, 0.6), (1.2, 0.8), (3, 2)], "Rescaling turns 2 of 3 vacuous bounds into informative ones."),
         ([(1.2, 1.1), (3, 2)], "All 2 bounds are vacuous, before and after rescaling."),
         ([(1.2, 1.1), (0.9, 0.8)], "1 of 2 bounds is vacuous, before and after rescaling."),
@@ -389,7 +390,9 @@ def test_headlines(pairs, told):
 
 
 def test_what_tuning_adds_is_told_where_it_changes_a_verdict():
-    assert "With a tuned prior scale as well, 1 of 2 are informative." in setting([bounds_of(2, 2), bounds_of(2, 2, 0.9)])
+    assert "With a tuned prior scale as well, 1 of 2 are informative." in setting(
+        [bounds_of(2, 2), bounds_of(2, 2, 0.9)]
+    )
     assert "With a tuned prior scale as well, it is informative." in setting([bounds_of(2, 2, 0.9)])
     assert "tuned" not in setting([bounds_of(2, 0.9, 0.8)])
 

@@ -22,7 +22,9 @@ INDENT = "  "
 HEADS = ("network", "weights", "error", "KL before -> after", *COLUMNS)
 
 
-def lines(reports: Sequence[RescalingReport], certify: Sequence[Sequence[str]], page: Path | None, full: int) -> list[str]:
+def lines(
+    reports: Sequence[RescalingReport], certify: Sequence[Sequence[str]], page: Path | None, full: int
+) -> list[str]:
     """``reports`` in the order of the table; ``certify``: their commands; ``full``: how many are told in full."""
     wide = min(max(shutil.get_terminal_size((LEAST, 24)).columns, LEAST), MOST)
     told = [*_wrapped(headline(reports), wide), "", *_wrapped(setting(reports), wide), "", *_table(reports, wide)]
@@ -41,7 +43,7 @@ def _network(report: RescalingReport, wide: int, alone: bool) -> list[str]:
     sentences += [f"Pinned: {place}" for place in pinned(report, PLACES)] + [lifted(report)]
     if report.best.statistics:
         sentences.append(
-            "Batch-norm statistics were computed from data: the bounds hold only if these data are not among the examples."
+            "Batch-norm statistics were computed from data. The bounds hold only if these are not among the examples."
         )
     return [line for sentence in sentences for line in _wrapped(sentence, wide, INDENT)]
 
@@ -50,10 +52,14 @@ def _commands(reports: Sequence[RescalingReport], certify: Sequence[Sequence[str
     """The command of one network, of several those of the first and where the others are."""
     found = [(report.name, command) for report, command in zip(reports, certify, strict=True) if command]
     if not found:
-        return _wrapped("certify takes the trained weights as a file: save the state dict and give it as --weights.", wide)
+        return _wrapped(
+            "certify takes the trained weights as a file: save the state dict and give it as --weights.", wide
+        )
     told = command_lines("Certify  ", found[0][1], wide)
     if len(found) > 1:
-        told += _wrapped(f"This is for {shortened(found[0][0], LETTERS)}; the page has the command of every network.", wide)
+        told += _wrapped(
+            f"This is for {shortened(found[0][0], LETTERS)}; the page has the command of every network.", wide
+        )
     return told
 
 
@@ -84,12 +90,8 @@ def _kl(value: float) -> str:
     >>> _kl(885027.41), _kl(1234567.0), _kl(12.3456), _kl(float("inf"))
     ('885,028', '1.24e+6', '12.35', 'infinite')
     """
-    return at_most(value, 3) if 1e6 <= value else magnitude(value)
+    return at_most(value, 3) if value >= 1e6 else magnitude(value)
 
 
 def _wrapped(text: str, wide: int, indent: str = "") -> list[str]:
-    return textwrap.wrap(
-        printable(text), wide, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-    )
-
-
+    return textwrap.wrap(printable(text), wide, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

@@ -33,7 +33,8 @@ def tighten(options: Options, json: bool, quiet: bool) -> None:
         sys.exit(130)
     if json:
         networks = [
-            {**report.to_json(), "certify": " ".join(command) or None} for report, command in zip(reports, commands, strict=True)
+            {**report.to_json(), "certify": " ".join(command) or None}
+            for report, command in zip(reports, commands, strict=True)
         ]
         print(json_module.dumps({"networks": networks}, allow_nan=False))
         return
@@ -83,7 +84,9 @@ def _network(choice: Choice, data: Data) -> tuple[nn.Module, bool]:
     if choice.weights is not None:
         load_weights(module, choice.weights)
     elif arch.kind != MODULE and not ignores_seed(module, arch.build(1)):
-        raise TrueriskError(f"the model {choice.model} comes with random weights, not trained ones; give --weights FILE.")
+        raise TrueriskError(
+            f"the model {choice.model} comes with random weights, not trained ones; give --weights FILE."
+        )
     return module, choice.weights is not None or arch.kind == MODULE
 
 

@@ -76,8 +76,8 @@ class Options:
             models *= len(weights)
         if weights and len(weights) != len(models):
             raise TrueriskError(
-                f"there are {len(models)} models and {len(weights)} weight files; give as many --weights as --model, or "
-                "one --model."
+                f"there are {len(models)} models and {len(weights)} weight files; give as many --weights as --model, "
+                "or one --model."
             )
         if self.names and len(self.names) != len(models):
             raise TrueriskError(

@@ -37,8 +37,8 @@ ENOUGH = 50_000  # sampled predictions where nothing else is asked for; every ex
 LIFT_DRAWS = 100  # networks sampled for the lifted KL
 WALKED = 200  # examples whose outputs are compared along the orbit
 SIGN = (
-    "Rescaling factors move the prior: standard deviations of weights into a unit are multiplied by its factor, those of "
-    "weights out of it are divided by its factor. To move the network instead, use log factors of the opposite sign."
+    "Rescaling factors move the prior: standard deviations of weights into a unit are multiplied by its factor, those "
+    "of weights out of it are divided by its factor. To move the network instead, use log factors of the opposite sign."
 )
 UNKNOWN = "The lifted KL cannot be computed at these standard deviations."
 EXTREME = 1e30  # standard deviations beyond it, or below its inverse, have squares that leave the range of floats
@@ -70,7 +70,8 @@ class RescalingReport:
 
     ``bounds`` has a number for each form and column, not cut at 1. A bound of 1 or more, rounded up to three decimals,
     is vacuous: it says nothing. Every bound holds with probability 1 - ``delta``, each on its own; only those of the
-    columns original and rescaled in the forms kl and mcallester hold together. ``lifted_note`` says why there is no lifted KL.
+    columns original and rescaled in the forms kl and mcallester hold together. ``lifted_note`` says why there is
+    no lifted KL.
     """
 
     name: str
@@ -238,10 +239,10 @@ def rescaling_report(
     left = (1 - DRAWS_SHARE) * delta
     bounds = {each: bound_columns(columns.kl, upper, len(examples), left, each) for each in FORMS}
     lift, note = _lift(posterior, prior, lifted, seed)
-    name = name or (model if isinstance(model, str) else getattr(model, "__name__", type(model).__name__))
+    label = name or (model if isinstance(model, str) else getattr(model, "__name__", type(model).__name__))
     numbers = (estimate, upper, columns, bounds, lift, note)
     inputs = torch.from_numpy(examples.X[:WALKED])
-    return RescalingReport(name, len(examples), delta, form, *numbers, posterior, prior, symmetry, inputs)
+    return RescalingReport(label, len(examples), delta, form, *numbers, posterior, prior, symmetry, inputs)
 
 
 def _check(delta: float, form: str, lifted: int) -> None:

@@ -15,8 +15,8 @@ MEANINGS = {
     "original": "Posterior and prior as given.",
     "tuned": f"All standard deviations of the prior times one factor, the best of {len(STEPS)}. Delta is split over "
     f"these {len(STEPS)}.",
-    "rescaled": "The prior moved by the best rescaling that leaves the function of every network unchanged. This uses no "
-    "delta.",
+    "rescaled": "The prior moved by the best rescaling that leaves the function of every network unchanged. This uses "
+    "no delta.",
     "both": f"The best rescaling and the best of the {len(STEPS)} factors together. Delta is split over the factors.",
 }
 CERTIFY = (
@@ -30,7 +30,7 @@ def number(value: float) -> str:
     """A bound of any size, rounded up.
 
     >>> number(0.59993), number(12.3456), number(2e7), number(float("inf"))
-    ('0.600', '12.35', '2.000e+07', 'infinite')
+    ('0.600', '12.35', '2.000e+7', 'infinite')
     """
     return bound(value, 3) if value < 10 else magnitude(value)
 
@@ -45,8 +45,8 @@ def headline(reports: Sequence[RescalingReport]) -> str:
         lower = sum(report.bound["rescaled"] < report.bound["original"] for report in reports)
         return f"Rescaling lowers {lower} of {len(reports)} bounds, all of which were informative."
     if len(turned) == 1:
-        bounds = "bound" if len(vacuous) == 1 else "bounds"
-        return f"Rescaling turns 1 of {len(vacuous)} vacuous {bounds} into an informative one."
+        which = "the only vacuous bound" if len(vacuous) == 1 else f"1 of {len(vacuous)} vacuous bounds"
+        return f"Rescaling turns {which} into an informative one."
     if turned:
         return f"Rescaling turns {len(turned)} of {len(vacuous)} vacuous bounds into informative ones."
     if len(vacuous) == len(reports):
@@ -106,8 +106,8 @@ def lifted(report: RescalingReport) -> str:
         note = report.lifted_note
         return f"{note[:1].upper()}{note[1:]}" if "lifted KL" in note else f"No lifted KL: {note[:1].lower()}{note[1:]}"
     return (
-        f"Lifted KL: {nats(found.value)} nats, estimated from {found.draws:,} sampled networks with a standard error of "
-        f"{found.standard_error:.2g}. No rescaling of this prior gets below the exact value. It enters no bound."
+        f"Lifted KL: {nats(found.value)} nats, estimated from {found.draws:,} sampled networks with a standard error "
+        f"of {found.standard_error:.2g}. No rescaling of this prior gets below the exact value. It enters no bound."
     )
 
 
@@ -118,9 +118,9 @@ def assumptions(reports: Sequence[RescalingReport]) -> list[str]:
         "The prior, with its standard deviations, was fixed before the examples were seen. The posterior may depend on "
         "them.",
         "The examples are independent draws from the distribution of unseen examples.",
-        f"Each bound holds on its own, except with probability at most {delta(one.delta)} (delta). For one network, the "
-        "columns original and rescaled in the forms PAC-Bayes-kl and McAllester hold together; all others need not hold "
-        "at once.",
+        f"Each bound holds on its own, except with probability at most {delta(one.delta)} (delta). For one network, "
+        "the columns original and rescaled in the forms PAC-Bayes-kl and McAllester hold together; all others need not "
+        "hold at once.",
         f"The columns {' and '.join(TUNED)} split delta over {len(STEPS)} prior scales. The form Catoni splits it over "
         f"{len(CATONI_GRID)} values of its parameter.",
         "A tenth of delta covers the Monte Carlo error of the sampled networks.",

@@ -35,7 +35,10 @@ def walk_figure(report: RescalingReport, walked: Walked, width: int, key: str) -
     parts = [text(0, top - 10, f"{FORM_NAMES[report.form]} bound", "strong", size=SIZE)]
     parts += [*frame(bound, left, right), *_levels(report.bound, bound, left, right, number, not phone)]
     parts += _curves(walked, walked.bounds, bound, x, f"{key}-bound")
-    parts += [dot(x(-1), bound(report.bound["original"]), "original"), diamond(x(0), bound(report.bound["rescaled"]), "rescaled")]
+    parts += [
+        dot(x(-1), bound(report.bound["original"]), "original"),
+        diamond(x(0), bound(report.bound["rescaled"]), "rescaled"),
+    ]
     top += HIGH + GAP
     kl = _axis(list(report.kl.values()), report.kl["original"], top, top + MIDDLE)
     parts += [text(0, top - 10, "KL(posterior, prior) in nats", "strong", size=SIZE), *_grid(kl, left, right)]
@@ -75,9 +78,7 @@ def _grid(axis: Axis, left: float, right: float) -> list[str]:
     return parts
 
 
-def _curves(
-    walked: Walked, values: Sequence[float], axis: Axis, x: Callable[[float], float], key: str
-) -> list[str]:
+def _curves(walked: Walked, values: Sequence[float], axis: Axis, x: Callable[[float], float], key: str) -> list[str]:
     """The two walks; what is beyond the axis is cut."""
     names = list(dict.fromkeys(step.line for step in walked.steps))
     left, right = x(min(step.at for step in walked.steps)), x(max(step.at for step in walked.steps))

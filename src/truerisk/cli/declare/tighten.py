@@ -70,12 +70,25 @@ def tighten(
 
     Examples: truerisk tighten --model net.py:build --weights w.pt --data train.npz --sigma-q 0.02 --sigma-p 1
     | truerisk tighten --model mlp:64-32 --weights w.pt --data mnist --sigma-q 0.0227 --sigma-p 1 --form mcallester
-    | truerisk tighten --model mlp:32 --weights a.pt --model mlp:64 --weights b.pt --data mnist --sigma-q 0.02 --sigma-p 1
+    | truerisk tighten --model mlp:32 --weights a.pt --model mlp:9 --weights b.pt --data mnist --sigma-q .02 --sigma-p 1
     """
     from truerisk.cli import tighten as command
     from truerisk.cli.tighten_options import Options
 
     options = Options(
-        model, weights or [], name or [], data, sigma_q, sigma_p, form, delta, draws, lifted, seed, outputs, data_dir, out
+        model,
+        weights or [],
+        name or [],
+        data,
+        sigma_q,
+        sigma_p,
+        form,
+        delta,
+        draws,
+        lifted,
+        seed,
+        outputs,
+        data_dir,
+        out,
     )
     command.tighten(options, json, quiet)
