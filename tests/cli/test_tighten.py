@@ -41,6 +41,8 @@ def loaded():
 with torch.random.fork_rng():
     torch.manual_seed(3)
     trained = build()
+    normed = nn.Sequential(nn.Flatten(), nn.Linear(64, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 10))
+    normed(torch.randn(20, 64))
 """
 
 
@@ -121,6 +123,21 @@ def test_models_that_come_with_weights(run, files):
     assert second["certify"] is None  # a factory that loads its weights is nothing for certify
     code, out, _ = run("tighten", "--model", "net.py:loaded", "--data", "my data.npz", *SIGMAS, *QUICK)
     assert "save the state dict" in " ".join(out.split())
+
+
+def test_batch_norm_statistics(run, files):
+    """They are told, and no command is printed that certify would refuse."""
+    asked = ("tighten", "--model", "net.py:normed", "--data", "my data.npz", *SIGMAS, *QUICK)
+    code, out, err = run(*asked)
+    assert (code, err) == (0, "")
+    told = " ".join(out.split())
+    assert "Pinned: 1 (linear): 6 channels" in told
+    assert "The bounds hold only if these are not among the examples." in told
+    assert "truerisk.fold_batch_norm" in told
+    assert "Certify" not in told
+    page = Path("truerisk-out/tighten.html").read_text()
+    assert "2.running_mean, 2.running_var were computed from data" in page
+    assert "truerisk certify --model" not in page
 
 
 def test_sigmas_by_layer(run, files):

@@ -135,7 +135,7 @@ def test_the_table_is_sorted_by_size(real):
 
 
 def test_a_network_that_certify_does_not_take(real):
-    assert "Save the state dict" in render_tighten([Shown(real.report)])
+    assert "save the state dict" in render_tighten([Shown(real.report)])
 
 
 def test_no_network_is_refused():

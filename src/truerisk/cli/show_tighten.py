@@ -10,7 +10,17 @@ from pathlib import Path
 from truerisk.cli.tour import command_lines
 from truerisk.pacbayes.columns import COLUMNS
 from truerisk.pacbayes.rescaling import SIGN, RescalingReport
-from truerisk.pacbayes.rescaling_words import CERTIFY, NOT_ONE, headline, lifted, moving, number, pinned, setting
+from truerisk.pacbayes.rescaling_words import (
+    CERTIFY,
+    NO_COMMAND,
+    NOT_ONE,
+    headline,
+    lifted,
+    moving,
+    number,
+    pinned,
+    setting,
+)
 from truerisk.progress import printable
 from truerisk.report.svg import shortened
 from truerisk.words import at_most, magnitude, seen_percent
@@ -52,9 +62,7 @@ def _commands(reports: Sequence[RescalingReport], certify: Sequence[Sequence[str
     """The command of one network, of several those of the first and where the others are."""
     found = [(report.name, command) for report, command in zip(reports, certify, strict=True) if command]
     if not found:
-        return _wrapped(
-            "certify takes the trained weights as a file: save the state dict and give it as --weights.", wide
-        )
+        return _wrapped(f"Here {NO_COMMAND}", wide)
     told = command_lines("Certify  ", found[0][1], wide)
     if len(found) > 1:
         told += _wrapped(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from truerisk.data import Data
-    from truerisk.pacbayes import RescalingReport
+    from truerisk.pacbayes import RescalingReport, Walked
 
 FULL = 6  # networks that are told in full; of more, the table has the numbers
 
@@ -67,8 +67,11 @@ def _reports(choices: list[Choice], options: Options) -> tuple[list[RescalingRep
         )
         for choice, (network, _) in zip(choices, networks, strict=True)
     ]
-    pairs = zip(choices, networks, strict=True)
-    return reports, [options.certify(choice) if certifiable else [] for choice, (_, certifiable) in pairs]
+    commands = [
+        options.certify(choice) if certifiable and not report.best.statistics else []
+        for choice, (_, certifiable), report in zip(choices, networks, reports, strict=True)
+    ]
+    return reports, commands
 
 
 def _network(choice: Choice, data: Data) -> tuple[nn.Module, bool]:
@@ -90,6 +93,17 @@ def _network(choice: Choice, data: Data) -> tuple[nn.Module, bool]:
     return module, choice.weights is not None or arch.kind == MODULE
 
 
+def _walk(report: RescalingReport, seed: int) -> Walked:
+    """The walk; an empty one with a note where its rescalings leave the range of floats."""
+    from truerisk.pacbayes import Walked
+
+    try:
+        return report.walk(seed)
+    except TrueriskError as error:
+        progress.note(f"the page has no walk for {report.name}: {error}")
+        return Walked((), ())
+
+
 def _write(reports: list[RescalingReport], commands: list[list[str]], options: Options) -> Path | None:
     """The page, or a note where the extra that draws it is not installed."""
     from truerisk.report.extra import extra
@@ -104,7 +118,9 @@ def _write(reports: list[RescalingReport], commands: list[list[str]], options: O
 
     order = sorted(range(len(reports)), key=lambda number: reports[number].weights)
     shown = [
-        Shown(reports[number], " ".join(commands[number]), reports[number].walk(options.seed) if place < FULL else None)
+        Shown(
+            reports[number], " ".join(commands[number]), _walk(reports[number], options.seed) if place < FULL else None
+        )
         for place, number in enumerate(order)
     ]
     return write_tighten(options.out / PAGE, shown, options.command)

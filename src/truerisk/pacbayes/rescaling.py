@@ -239,7 +239,7 @@ def rescaling_report(
     left = (1 - DRAWS_SHARE) * delta
     bounds = {each: bound_columns(columns.kl, upper, len(examples), left, each) for each in FORMS}
     lift, note = _lift(posterior, prior, lifted, seed)
-    label = name or (model if isinstance(model, str) else getattr(model, "__name__", type(model).__name__))
+    label = name or str(model if isinstance(model, str) else getattr(model, "__name__", type(model).__name__))
     numbers = (estimate, upper, columns, bounds, lift, note)
     inputs = torch.from_numpy(examples.X[:WALKED])
     return RescalingReport(label, len(examples), delta, form, *numbers, posterior, prior, symmetry, inputs)

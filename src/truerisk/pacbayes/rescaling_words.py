@@ -23,6 +23,10 @@ CERTIFY = (
     "For the same network, the method pac-bayes-around usually certifies a lower bound: it trains the noise of every "
     "weight and chooses a prior scale for each layer."
 )
+NO_COMMAND = (
+    "certify needs the trained weights as a file (save the state dict and give it as --weights), and no batch-norm "
+    "statistics outside of them (truerisk.fold_batch_norm)."
+)
 NOT_ONE = "The bounds of tighten are not a certificate: there is no file to verify."
 
 
