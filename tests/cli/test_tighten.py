@@ -271,10 +271,29 @@ def test_bad_input_is_one_sentence(run, files, changed, told):
 
 
 def test_untrained_models_are_refused(run, files):
-    for model in ("mlp:6", "net.py:build"):
-        code, _, err = run("tighten", "--model", model, "--data", "my data.npz", *SIGMAS)
-        assert code == 2
-        assert f"the model {model} comes with random weights, not trained ones; give --weights FILE." in err
+    code, _, err = run("tighten", "--model", "net.py:build", "--data", "my data.npz", *SIGMAS)
+    assert code == 2
+    assert "the model net.py:build comes with random weights, not trained ones; give --weights FILE." in err
+
+
+def test_built_in_networks_are_trained_first(run, files):
+    """Their weights are written: another call with these has the same numbers, and certify can take them."""
+    model = ("--model", "mlp:6", "--data", "my data.npz", *SIGMAS)
+    code, out, err = run("tighten", *model, "--draws", "300", "--lifted", "2", "--json")
+    assert code == 0
+    assert "no --weights: mlp:6 is trained first; its weights go to truerisk-out/weights-mlp-6.safetensors." in err
+    [first] = json.loads(out)["networks"]
+    weights = ("--weights", "truerisk-out/weights-mlp-6.safetensors")
+    [again] = json.loads(run("tighten", *model, *weights, "--name", "mlp:6", *QUICK, "--json")[1])["networks"]
+    assert first == again
+    assert "--weights truerisk-out/weights-mlp-6.safetensors" in first["certify"]
+    network = mlp((64,), 10, [6])
+    from safetensors.torch import load_file
+
+    network.load_state_dict(load_file(weights[1]))
+    digits = load("digits")
+    wrong = network(torch.from_numpy(digits.X[:300])).argmax(1) != torch.from_numpy(digits.y[:300])
+    assert float(wrong.float().mean()) < 0.1
 
 
 def test_missing_options(run):

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from torch import nn
 
     from truerisk.data import Data
+    from truerisk.nets import Architecture
     from truerisk.pacbayes import RescalingReport, Walked
 
+NONE = Path()  # in place of a file: certify does not take the network
 FULL = 6  # networks that are told in full; of more, the table has the numbers
 
 
@@ -50,7 +52,7 @@ def _reports(choices: list[Choice], options: Options) -> tuple[list[RescalingRep
     from truerisk.pacbayes import rescaling_report
 
     data = load(options.data, options.data_dir)
-    networks = [_network(choice, data) for choice in choices]  # a slip in any of them is told before the work
+    networks = [_network(choice, data, options) for choice in choices]  # a slip in any of them is told before the work
     reports = [
         rescaling_report(
             network,
@@ -68,29 +70,51 @@ def _reports(choices: list[Choice], options: Options) -> tuple[list[RescalingRep
         for choice, (network, _) in zip(choices, networks, strict=True)
     ]
     commands = [
-        options.certify(choice) if certifiable and not report.best.statistics else []
-        for choice, (_, certifiable), report in zip(choices, networks, reports, strict=True)
+        options.certify(choice, weights) if weights != NONE and not report.best.statistics else []
+        for choice, (_, weights), report in zip(choices, networks, reports, strict=True)
     ]
     return reports, commands
 
 
-def _network(choice: Choice, data: Data) -> tuple[nn.Module, bool]:
-    """The network with the weights of its file, or with those that it comes with; and whether certify takes it.
+def _network(choice: Choice, data: Data, options: Options) -> tuple[nn.Module, Path | None]:
+    """The trained network, and the file with its weights for certify: None if it needs none, NONE if it takes none.
 
-    A factory that loads weights is nothing for certify, which must be able to build new networks.
+    A built-in network without weights is trained first. A factory that loads weights is nothing for certify, which must
+    be able to build new networks.
     """
-    from truerisk.nets import MODULE, architecture, load_weights
+    from truerisk.nets import BUILTIN, MODULE, architecture, load_weights
     from truerisk.nets.learnt import ignores_seed
 
     arch = architecture(choice.model, data.input_shape, data.classes, trust_factory=True)
     module = arch.template()
     if choice.weights is not None:
         load_weights(module, choice.weights)
-    elif arch.kind != MODULE and not ignores_seed(module, arch.build(1)):
+        return module, choice.weights
+    if arch.kind == BUILTIN:
+        return _trained(arch, data, options, options.out / f"weights-{options.slug(choice)}.safetensors")
+    if arch.kind != MODULE and not ignores_seed(module, arch.build(1)):
         raise TrueriskError(
             f"the model {choice.model} comes with random weights, not trained ones; give --weights FILE."
         )
-    return module, choice.weights is not None or arch.kind == MODULE
+    return module, None if arch.kind == MODULE else NONE
+
+
+def _trained(arch: Architecture, data: Data, options: Options, file: Path) -> tuple[nn.Module, Path]:
+    """A built-in network, trained on all examples; its weights are written, so that they can be certified."""
+    from safetensors.torch import save
+
+    from truerisk.atomic import write_atomically
+    from truerisk.measures.trained import training_plan
+    from truerisk.threads import limited, threads_for
+    from truerisk.training import fit
+
+    plan = training_plan(arch.name, data, options.seed)
+    progress.note(f"no --weights: {arch.name} is trained first; its weights go to {file}.")
+    module = arch.build(plan.seed)
+    with limited(threads_for(module, data.X)):
+        fit(module, data, plan)
+    write_atomically(file, save({name: tensor.contiguous() for name, tensor in module.state_dict().items()}))
+    return module, file
 
 
 def _walk(report: RescalingReport, seed: int) -> Walked:

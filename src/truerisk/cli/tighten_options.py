@@ -103,15 +103,18 @@ class Options:
         words += ["--out", str(self.out)] if str(self.out) != OUT else []
         return " ".join(map(quoted, words))
 
-    def certify(self, choice: Choice) -> list[str]:
+    def certify(self, choice: Choice, weights: Path | None) -> list[str]:
         """The quoted words of the command that certifies a network around its weights, in a folder next to the page."""
         words = ["truerisk", "certify", "--model", choice.model]
-        words += [] if choice.weights is None else ["--weights", str(choice.weights)]
+        words += [] if weights is None else ["--weights", str(weights)]
         words += ["--data", self.data, "--method", "pac-bayes-around", *self._others]
-        slugs = distinct([slug(each.name) for each in self.choices], "-")
-        number = next(i for i, each in enumerate(self.choices) if each == choice)
-        words += ["--out", str(self.out / f"certificate-{slugs[number]}")]
+        words += ["--out", str(self.out / f"certificate-{self.slug(choice)}")]
         return [quoted(word) for word in words]
+
+    def slug(self, choice: Choice) -> str:
+        """A name for files of this network, unlike those of the others."""
+        slugs = distinct([slug(each.name) for each in self.choices], "-")
+        return slugs[next(i for i, each in enumerate(self.choices) if each == choice)]
 
     @property
     def _others(self) -> list[str]:
