@@ -30,7 +30,7 @@ from truerisk.report.certificate import templates
 from truerisk.report.svg import shortened
 from truerisk.report.tighten_figures import bounds_figure
 from truerisk.report.tighten_walk import walk_figure
-from truerisk.words import at_most, bound_percent, nats, seen_percent
+from truerisk.words import at_most, bound_percent, magnitude, nats, seen_percent
 
 LETTERS = 20  # of a name in the table
 WIDE, NARROW = 780, 340  # pixels: figures are drawn twice, so that their letters keep their size on a phone
@@ -100,7 +100,7 @@ def _row(report: RescalingReport) -> dict[str, Any]:
         "short": shortened(report.name, LETTERS),
         "weights": f"{report.weights:,}",
         "error": seen_percent(report.risk),
-        "kls": [nats(report.kl["original"]), nats(report.kl["rescaled"])],
+        "kls": [magnitude(report.kl["original"]), magnitude(report.kl["rescaled"])],
         "bounds": _cells(report.bound),
     }
 

@@ -267,7 +267,7 @@ LESSON = Lesson(
     questions=(
         Question(
             "What does rescaling do to the bound of a network of your own?",
-            "truerisk tighten --model mlp:64-32 --data digits --sigma-q 0.02 --sigma-p 1",
+            "truerisk tighten --model mlp:64-32 --data digits --sigma-q 0.05 --sigma-p 1 --form mcallester",
         ),
         Question(
             "Which channels of a convolutional network can be rescaled, and which are pinned?",
