@@ -156,7 +156,8 @@ def _ways(rows: Rows) -> Figure:
         "else can, its points would be the lowest.",
         sorted(found, key=lambda row: row["recipe"] == NAMES["inferred"]),
         Axis("row", _widths(rows), ordinal=True), Axis("bound", "bound on the error rate", log=True, bound=True),
-        mark=Points(), series="way", series_title="bound", slider=Axis("recipe", "gaps filled by"), rules=[VACUOUS],
+        mark=Points(), series="way", series_title="bound", rules=[VACUOUS],
+        slider=Axis("recipe", "gaps filled by") if len(recipes) > 1 else None,
         claims=("tuned-scale-matches", "trained-non-vacuous", "trained-under-half", "training-beats-rescaling"),
     )  # fmt: skip
 
