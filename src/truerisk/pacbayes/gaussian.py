@@ -277,7 +277,10 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _spread_over(name: str, value: float | Tensor, parameter: Tensor) -> Tensor:
-    value = torch.as_tensor(value, dtype=torch.float64)
+    try:
+        value = torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError):
+        raise TrueriskError(f"the std of {name} is {value!r}, but must be a positive number; try 0.1.") from None
     try:
         return value.expand(parameter.shape)
     except RuntimeError:
