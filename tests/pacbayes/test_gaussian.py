@@ -278,3 +278,9 @@ def test_float64_everywhere():
     q = Gaussian.around(net(), 0.1)
     assert {t.dtype for t in (*q.mean.values(), *q.std.values())} == {torch.float64}
     assert float(q.std["0.bias"][0]) == 0.1  # not the float32 neighbour
+
+
+@pytest.mark.parametrize("std", ["0.1", None, {"": "wide"}])
+def test_a_std_that_is_no_number_is_refused(std):
+    with pytest.raises(TrueriskError, match="must be a positive number"):
+        Gaussian.around(nn.Linear(2, 2), std)

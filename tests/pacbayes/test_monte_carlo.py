@@ -487,3 +487,17 @@ def test_long_sampling_is_announced(monkeypatch, capsys):
     q, X, y = problem()
     gibbs_risk(q, X, y, 0, plan_draws(q, X, 300))
     assert "note: sampling 300 predictions takes about 0 s; --draws sets the number." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("draws", [0, -5])
+def test_no_draws_are_refused(draws):
+    q = Gaussian.zero(nn.Linear(2, 2), 1.0)
+    with pytest.raises(TrueriskError, match=f"draws is {draws}, but must be at least 1"):
+        gibbs_risk(q, torch.ones(5, 2), torch.zeros(5), draws=draws)
+
+
+def test_one_output_is_refused():
+    """The largest of one output is always class 0: labels that are all 0 would have a risk of 0."""
+    q = Gaussian.zero(nn.Linear(2, 1), 1.0)
+    with pytest.raises(TrueriskError, match="make it two logits"):
+        gibbs_risk(q, torch.ones(5, 2), torch.zeros(5), draws=50)

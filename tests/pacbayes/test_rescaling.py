@@ -291,6 +291,38 @@ def test_frozen_parameters_are_told():
     assert any(each.startswith("0.weight is frozen") for each in assumptions([found]))
 
 
+class OwnNorm(nn.Module):
+    """Statistics under the names of torch, and a mask of integers, but not a norm of torch."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("running_mean", torch.tensor([0.3, 0.0, 1.0, 2.0]))
+        self.register_buffer("running_var", torch.ones(4))
+        self.register_buffer("mask", torch.tensor([1, 0, 1, 1]))
+        self.register_buffer("nothing", torch.zeros(4))
+
+    def forward(self, x):
+        return (x - self.running_mean) / self.running_var.sqrt() * self.mask
+
+
+def test_all_that_is_not_drawn_is_told_and_printed():
+    module = net()
+    module.insert(1, OwnNorm())
+    found = rescaling_report(module, blobs(), Q, P, draws=60, lifted=0)
+    assert found.frozen == ("1.running_mean", "1.running_var", "1.mask")
+    assert found.to_json()["frozen"] == list(found.frozen)
+    assert any(each.startswith("1.running_mean, 1.running_var, 1.mask are frozen") for each in assumptions([found]))
+    assert str(found).endswith("hold only if 1.running_mean, 1.running_var, 1.mask do not depend on the examples.")
+
+
+def test_statistics_of_torch_are_printed_unless_they_are_new():
+    used = rescaling_report(batch_norm(), digits(), Q, P, draws=200, lifted=0)
+    assert used.frozen == ()
+    assert str(used).endswith("hold only if 2.running_mean, 2.running_var do not depend on the examples.")
+    new = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2))
+    assert "hold only if" not in str(rescaling_report(new, blobs(), Q, P, draws=60, lifted=0))
+
+
 def plain(**options) -> RescalingReport:
     return rescaling_report(net(), blobs(), Q, P, **{"draws": 60, "lifted": 0, **options})
 
@@ -349,6 +381,24 @@ def test_gaussians_can_be_given(report):
     q, p = Gaussian.around(net(), Q), Gaussian.zero(net(), P)
     found = rescaling_report(net(), blobs(), q, p, draws=60, lifted=0)
     assert found.kl == report.kl
+
+
+def test_a_gaussian_over_another_network_is_refused():
+    q, p = Gaussian.around(net(), Q), Gaussian.zero(net(), P)
+    with pytest.raises(TrueriskError, match="another network than the model"):
+        rescaling_report(net((3, 5, 2)), blobs(), q, p, draws=60, lifted=0)
+    norm, other = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)) for _ in range(2))
+    norm[1].running_mean.fill_(0.5)
+    with pytest.raises(TrueriskError, match="another network than the model"):
+        rescaling_report(norm, blobs(), Gaussian.around(other, Q), P, draws=60, lifted=0)
+    moved = rescaling_report(net(seed=1), blobs(), q, p, draws=60, lifted=0)  # other means are no other network
+    assert moved.kl == rescaling_report(net(), blobs(), q, p, draws=60, lifted=0).kl
+
+
+def test_a_prior_over_one_logit_is_refused_in_a_sentence_that_helps():
+    one = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    with pytest.raises(TrueriskError, match="wrap it so that it does"):
+        rescaling_report(one, blobs(), Q, Gaussian.zero(one, P), draws=60, lifted=0)
 
 
 def test_json_is_plain(report):

@@ -314,3 +314,27 @@ def test_the_gap_is_relative_to_the_kl_that_is_found(seed):
     assert twin.kl_before > 1e9 * best.kl_before
     assert twin.kl_after == pytest.approx(best.kl_after, rel=1e-9)
     assert twin.gap <= 2e-10 * twin.kl_after
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_start_is_too_far_away(seed, scale):
+    """At factors of about e^20 the KL at the start has no digits that matter at the optimum."""
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3), nn.LeakyReLU(), nn.Linear(3, 2)).double()
+    sym = find_symmetry(net, torch.zeros(1, 3))
+    q, p = Gaussian.around(net, 0.3), Gaussian.zero(net, scale)
+    twin = tighten(sym.rescale(q, sym.random(20.0, seed=seed)), p, sym)
+    assert twin.kl_before > 1e16 * twin.kl_after
+    assert twin.kl_after == pytest.approx(tighten(q, p, sym).kl_after, rel=1e-9)
+    assert twin.gap <= 1e-9 * max(1.0, twin.kl_after)
+
+
+@pytest.mark.parametrize("std", [0.0, 1.0, 5.0])
+def test_the_gap_covers_rounding_where_the_smallest_kl_is_0(std):
+    """The posterior is a twin of the prior: the KL that is found is nothing but slack, and so is the gap."""
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double()
+    sym = find_symmetry(net, torch.zeros(1, 3))
+    p = Gaussian.zero(net, 0.7)
+    best = tighten(sym.rescale(p, sym.random(std, seed=0)), p, sym)
+    assert 0 < best.kl_after <= best.gap < 1e-10

@@ -104,9 +104,13 @@ class Gaussian:
         ((m - mu)^2/sigma^2 + r - 1 - ln r) / 2. A relative slack of 1e-13 of all parts is added: far more
         than float64 arithmetic with pairwise summation can lose, so rounding never makes a KL smaller.
         """
+        return kl_from(self.sums(other, factors))
+
+    def sums(self, other: Gaussian, factors: Mapping[str, Tensor] | None = None) -> list[Sums]:
+        """The sums that this KL is computed from, for each parameter."""
         factors = factors or {}
         self.refuse_without_kl(other, factors)
-        return kl_from([kl_sums(self, other, name, factors.get(name)) for name in self.mean])
+        return [kl_sums(self, other, name, factors.get(name)) for name in self.mean]
 
     def refuse_without_kl(self, other: Gaussian, factors: Mapping[str, Tensor] | None = None) -> None:
         """Both must be over the same weights, and what is fixed must be the same."""
@@ -190,9 +194,19 @@ def kl_sums(q: Gaussian, p: Gaussian, name: str, factor: Tensor | None = None, k
 
 def kl_from(sums: list[Sums]) -> float:
     """The KL from the sums of all parameters, rounded up."""
-    squares, log, size, count = (math.fsum(column) for column in zip(*chain.from_iterable(sums), strict=True))
-    parts = (squares + count + size) / 2
-    return max(0.0, (squares - count - log) / 2) + ROUNDING * parts if math.isfinite(parts) else math.inf
+    squares, log, _, count = _totals(sums)
+    slack = kl_slack(sums)
+    return max(0.0, (squares - count - log) / 2) + slack if math.isfinite(slack) else math.inf
+
+
+def kl_slack(sums: list[Sums]) -> float:
+    """What was added to that KL against rounding; where the KL is near 0, this is nearly all of it."""
+    squares, _, size, count = _totals(sums)
+    return ROUNDING * (squares + count + size) / 2
+
+
+def _totals(sums: list[Sums]) -> tuple[float, ...]:
+    return tuple(math.fsum(column) for column in zip(*chain.from_iterable(sums), strict=True))
 
 
 def is_zero(tensor: Tensor) -> bool:
@@ -263,7 +277,10 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _spread_over(name: str, value: float | Tensor, parameter: Tensor) -> Tensor:
-    value = torch.as_tensor(value, dtype=torch.float64)
+    try:
+        value = torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError):
+        raise TrueriskError(f"the std of {name} is {value!r}, but must be a positive number; try 0.1.") from None
     try:
         return value.expand(parameter.shape)
     except RuntimeError:

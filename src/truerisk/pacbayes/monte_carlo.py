@@ -116,6 +116,8 @@ def plan_draws(gaussian: Gaussian, X: Values, draws: int | None = None) -> DrawP
 
 
 def _passes(affordable: int, n: int, draws: int | None) -> int:
+    if draws is not None and draws < 1:
+        raise TrueriskError(f"draws is {draws}, but must be at least 1; leave it out for as many as can be afforded.")
     affordable = max(1, affordable)
     wanted = affordable if draws is None else math.ceil(draws / n)
     if wanted > max(MORE * affordable, TRIALS // n):
@@ -195,6 +197,10 @@ def _refuse_more_classes(labels: Tensor, logits: Tensor) -> None:
     if logits.ndim != 2:
         raise TrueriskError(f"the outputs are of shape {tuple(logits.shape)}, but must be (n, classes); reshape them.")
     high, classes = int(labels.max()), logits.shape[1]
+    if classes < 2:
+        raise TrueriskError(
+            "the network has 1 output, which would always be the largest one; make it two logits, one for each class."
+        )
     if high >= classes:
         raise TrueriskError(
             f"the label {high} is beyond the {classes} outputs of the network; labels must run from 0 to {classes - 1}."

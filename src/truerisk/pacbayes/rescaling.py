@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
 
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
@@ -30,6 +31,7 @@ from truerisk.pacbayes.tightening import Tightened
 from truerisk.pacbayes.walk import Step, walk
 from truerisk.seeds import derive
 from truerisk.symmetry import Symmetry, find_symmetry
+from truerisk.symmetry.held import listed
 from truerisk.words import bound, nats, seen
 
 DRAWS_SHARE = 0.1  # of delta, for the sampled networks; the rest is for the PAC-Bayes inequality
@@ -42,6 +44,7 @@ SIGN = (
 )
 UNKNOWN = "The lifted KL cannot be computed at these standard deviations."
 EXTREME = 1e30  # standard deviations beyond it, or below its inverse, have squares that leave the range of floats
+OF_NORMS = ("running_mean", "running_var", "num_batches_tracked")  # torch's own: told as statistics, if not new
 NAMES = {"original": "original", "tuned": "prior scale tuned", "rescaled": "rescaled", "both": "both"}
 
 
@@ -126,10 +129,21 @@ class RescalingReport:
             return f"{self.name}: the bound is vacuous before and after rescaling ({told})."
         return f"{self.name}: the bound is {told}."
 
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """Frozen parameters and buffers that hold numbers, other than ``best.statistics``: the KL covers none of them.
+
+        Counters of batches, zeros, and the statistics of a norm that has seen no data hold none.
+        """
+        norms = [name for name, each in self.posterior.module.named_modules() if isinstance(each, _NormBase)]
+        told = {f"{name}.{kind}".removeprefix(".") for name in norms for kind in OF_NORMS}
+        values = self.posterior.fixed.items()
+        return tuple(name for name, value in values if name not in told and bool((value != 0).any()))
+
     def walk(self, seed: int = 0) -> Walked:
         """The bound along two lines through the optimum, and how far the outputs change; empty where nothing can move.
 
-        No bound along the way is better than that of the column rescaled, which rests on the same event.
+        All of them rest on the event of the column rescaled. With a prior around 0 none is better than that column.
         """
         if not self.best.free:
             return Walked((), ())
@@ -161,6 +175,7 @@ class RescalingReport:
             "held": [vars(each) for each in self.best.held],
             "pinned": [list(each) for each in self.symmetry.pinned],
             "statistics": list(self.best.statistics),
+            "frozen": list(self.frozen),
             "sweeps": self.best.sweeps,
             "kl_per_sweep": list(self.best.kls),
             "log_scales": {"low": self._log_scale(torch.min), "high": self._log_scale(torch.max)},
@@ -191,6 +206,9 @@ class RescalingReport:
         if self.lifted is not None:
             lines.append(f"{'lifted (estimated)':<20}{nats(self.lifted.value):>14}")
         lines += ["", f"observed error of sampled networks: {seen(self.risk)} (at most {bound(self.risk_upper)})"]
+        not_drawn = (*self.best.statistics, *self.frozen)
+        if not_drawn:
+            lines.append(f"The bounds hold only if {listed(not_drawn)} do not depend on the examples.")
         return "\n".join(lines)
 
 
@@ -226,7 +244,7 @@ def rescaling_report(
     """
     _check(delta, form, lifted)
     examples = load(data)
-    module, examples = _network(model, examples, sigma_q, outputs)
+    module, examples = _network(model, examples, sigma_q, sigma_p, outputs)
     posterior = sigma_q if isinstance(sigma_q, Gaussian) else Gaussian.around(module, sigma_q)
     prior = sigma_p if isinstance(sigma_p, Gaussian) else Gaussian.zero(module, sigma_p)
     _check_scales(posterior, "sigma_q")
@@ -261,19 +279,35 @@ def _check_scales(gaussian: Gaussian, what: str) -> None:
         raise TrueriskError(f"{what} is {beyond:g}, but must lie between {1 / EXTREME:g} and {EXTREME:g}; try 0.1.")
 
 
-def _network(model: object, data: Data, sigma_q: Scale | Gaussian, outputs: str | None) -> tuple[nn.Module, Data]:
+def _network(
+    model: object, data: Data, sigma_q: Scale | Gaussian, sigma_p: Scale | Gaussian, outputs: str | None
+) -> tuple[nn.Module, Data]:
     """The network in eval mode with its outputs as logits, and the data as it takes them."""
     if isinstance(sigma_q, Gaussian):
+        _refuse_another(model, sigma_q)
         given: nn.Module = sigma_q.network()
     else:
         given = architecture(model, data.input_shape, data.classes, trust_factory=True).template()
     module, data = adapted(given, data, outputs)
-    if isinstance(sigma_q, Gaussian) and module is not given:
+    if module is not given and any(isinstance(each, Gaussian) for each in (sigma_q, sigma_p)):
         raise TrueriskError(
             "the network of the Gaussian does not return one logit per class; wrap it so that it does, then build the "
             "Gaussian around that."
         )
     return check_network(module, data.X, data.classes), data
+
+
+def _refuse_another(model: object, posterior: Gaussian) -> None:
+    """A posterior given as a Gaussian may have other means than the model, but must be over the same network."""
+    if not isinstance(model, nn.Module):
+        return
+    try:
+        Gaussian.around(model, 1.0).refuse_without_kl(posterior)
+    except TrueriskError as error:
+        raise TrueriskError(
+            "sigma_q is a Gaussian over another network than the model (other parameters, or other values of what is "
+            "not drawn); give the module that the Gaussian was built around."
+        ) from error
 
 
 def _lift(posterior: Gaussian, prior: Gaussian, draws: int, seed: int) -> tuple[LiftedKL | None, str]:

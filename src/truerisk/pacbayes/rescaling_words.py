@@ -121,7 +121,8 @@ def assumptions(reports: Sequence[RescalingReport]) -> list[str]:
     told = [
         "The prior, with its standard deviations, was fixed before the examples were seen. The posterior may depend on "
         "them.",
-        "The examples are independent draws from the distribution of unseen examples.",
+        "The examples are independent draws from the distribution of unseen examples. Copies of an example, including "
+        "augmented ones, are not further draws.",
         f"Each bound holds on its own, except with probability at most {delta(one.delta)} (delta). For one network, "
         "the columns original and rescaled in the forms PAC-Bayes-kl and McAllester hold together; all others need not "
         "hold at once.",
@@ -138,7 +139,7 @@ def assumptions(reports: Sequence[RescalingReport]) -> list[str]:
                 f"{name}{listed(statistics)} were computed from data. The bounds hold only if these data are not among "
                 "the examples; truerisk.fold_batch_norm moves such statistics into weights that the KL covers."
             )
-        others = tuple(each for each in fixed(report) if each not in statistics)
+        others = report.frozen
         if others:
             told.append(
                 f"{name}{listed(others)} {'is' if len(others) == 1 else 'are'} frozen, so the KL does not cover "
@@ -146,13 +147,3 @@ def assumptions(reports: Sequence[RescalingReport]) -> list[str]:
                 f"{'its values do' if len(others) == 1 else 'their values do'} not depend on the examples."
             )
     return told
-
-
-def fixed(report: RescalingReport) -> list[str]:
-    """Names of frozen parameters and buffers that hold numbers: counters and zeros hold none."""
-    constant = ("running_mean", "running_var")  # of a new norm; others are among the statistics
-    return [
-        name
-        for name, value in report.posterior.fixed.items()
-        if value.is_floating_point() and name.rpartition(".")[2] not in constant and bool((value != 0).any())
-    ]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from truerisk.errors import TrueriskError
-from truerisk.pacbayes.gaussian import ROUNDING, Gaussian, Sums, is_zero, kl_from, kl_sums
+from truerisk.pacbayes.gaussian import Gaussian, Sums, is_zero, kl_from, kl_slack, kl_sums
 from truerisk.symmetry import Held, Symmetry
 from truerisk.symmetry.held import listed, tell_held
 from truerisk.symmetry.solver import minimize
@@ -143,10 +143,12 @@ def tighten(posterior: Gaussian, prior: Gaussian, symmetry: Symmetry, tolerance:
         return result(torch.zeros(symmetry.dim, dtype=torch.float64), before, 0, 0.0, 0.0, [])
     solution = minimize(problem, tolerance=tolerance, whole=before)
     log_scales = torch.from_numpy(to_all @ solution.t)
-    after = posterior.kl(prior, symmetry.factors(log_scales))
+    there = posterior.sums(prior, symmetry.factors(log_scales))
+    after = kl_from(there)
     if not after < before:
         log_scales, after = torch.zeros_like(log_scales), before
-    gap = None if solution.gap is None else float(solution.gap) + ROUNDING * after
+    # Twice: the KL exceeds the exact one by its slack, and by rounding errors, which are less than the slack.
+    gap = None if solution.gap is None else float(solution.gap) + 2 * kl_slack(there)
     # The search knows the KL up to a constant, which is the same at the start.
     kls = [before + (value - solution.start) for value in solution.values]
     return result(log_scales, after, solution.sweeps, solution.passes, gap, kls)

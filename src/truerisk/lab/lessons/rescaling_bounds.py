@@ -240,8 +240,8 @@ def _curve() -> Figure:
     return Figure(
         "curve", "Different weights, one function, many KLs",
         "A network with two weights, f(x) = w2 max(0, w1 x). Every dot has w1 w2 = 1, so all dots are one function; "
-        "lines join weights with equal KL to the prior. The best rescaling moves along the dots to the lowest KL, "
-        "where both weights are equal.",
+        "lines join weights with equal KL to the prior, noise left out. The best rescaling moves along the dots to the "
+        "lowest KL, where both weights are equal.",
         plane, Axis("w1", "weight into the unit, w1"), Axis("w2", "weight out of the unit, w2"),
         mark=Contour("kl", "KL in nats, up to a constant", levels=10),
         dots=[{"w1": w, "w2": 1 / w} for w in twins], dots_title="weights of one function",

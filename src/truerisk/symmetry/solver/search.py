@@ -22,6 +22,10 @@ from truerisk.symmetry.solver.edges import FloatArray, Problem
 from truerisk.symmetry.solver.gap import upper_gap
 from truerisk.symmetry.solver.sums import Sums
 
+# Relative error of the cost at 0, which is rounded up. Far from the optimum this is more than the cost at the optimum:
+# the constant between them has no digits left, and the gap must be small even if the cost is small.
+_UNSURE = 1e-12
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -88,6 +92,7 @@ class _Search:
             raise TrueriskError("the entries of `a` and `c` need to be finite, and so do their sums.")
         self.value = self.start
         self.constant = 0.0 if whole is None else whole - self.start
+        self.unsure = 0.0 if whole is None else _UNSURE * (abs(whole) + abs(self.start))
         self.values: list[float] = []  # after each sweep
         self.gap: float | None = math.inf if self.sums.centred else None
         self.fall, self.left, self.quiet, self.trust = 0.0, math.inf, 0, 0.01
@@ -106,7 +111,7 @@ class _Search:
         return True
 
     def _goal(self) -> float:
-        return self.tolerance * max(1.0, abs(self.value + self.constant))
+        return self.tolerance * max(1.0, abs(self.value + self.constant) - self.unsure)
 
     def certified(self) -> bool:
         """Whether the gap is small enough; found out only when there is hope, as it may have to read matrices."""
