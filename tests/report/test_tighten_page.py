@@ -110,7 +110,7 @@ def test_every_number_of_the_report_is_on_the_page(real):
     text = unescape(page)
     assert report.moved.replace(" -", " \u2212") in text
     assert " \u2192 ".join(nats(kl) for kl in report.best.kls) in text
-    assert f"{nats(report.lifted.value)} nats, estimated from 5 sampled networks" in text
+    assert f"{nats(report.lifted.value, down=True)} nats, estimated from 5 sampled networks" in text
     assert "from 60 examples" in text
     assert "A tenth of delta" in text
     assert "truerisk certify --model 'a b'" in text

@@ -51,10 +51,8 @@ def _network(report: RescalingReport, wide: int, alone: bool) -> list[str]:
     if report.best.free:
         sentences.append(report.moved if alone else report.factors)
     sentences += [f"Pinned: {place}" for place in pinned(report, PLACES)] + [lifted(report)]
-    if report.best.statistics:
-        sentences.append(
-            "Batch-norm statistics were computed from data. The bounds hold only if these are not among the examples."
-        )
+    if report.condition:
+        sentences.append(report.condition)
     return [line for sentence in sentences for line in _wrapped(sentence, wide, INDENT)]
 
 

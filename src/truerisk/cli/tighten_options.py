@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from truerisk.certificates.given import quoted
+from truerisk.certificates.methods.around import Around
 from truerisk.cli.complete import FORMS
 from truerisk.errors import TrueriskError
 from truerisk.names import OUTPUTS
@@ -107,7 +108,7 @@ class Options:
         """The quoted words of the command that certifies a network around its weights, in a folder next to the page."""
         words = ["truerisk", "certify", "--model", choice.model]
         words += [] if weights is None else ["--weights", str(weights)]
-        words += ["--data", self.data, "--method", "pac-bayes-around", *self._others]
+        words += ["--data", self.data, "--method", Around.name, *self._others]
         words += ["--out", str(self.out / f"certificate-{self.slug(choice)}")]
         return [quoted(word) for word in words]
 

@@ -101,7 +101,7 @@ ENTRIES: dict[str, Entry] = {
     "rescaling-bounds": Entry(
         "How much does rescaling lower PAC-Bayes bounds?",
         "bounds and measures",
-        {"smoke": (11, 12), "quick": (180, 8), "medium": (35, 0), "paper": (105, 11)},
+        {"smoke": (10, 14), "quick": (40, 7), "medium": (31, 0), "paper": (93, 9)},
     ),
     "predictiveness": Entry(
         "Which measures predict generalization?",

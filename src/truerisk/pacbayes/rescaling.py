@@ -200,16 +200,19 @@ class RescalingReport:
             f"{low:.2f} and {high:.2f})."
         )
 
+    @property
+    def condition(self) -> str:
+        """What the bounds need of numbers that are not drawn, in one sentence; "" where all are drawn."""
+        not_drawn = (*self.best.statistics, *self.frozen)
+        return f"The bounds hold only if {listed(not_drawn)} do not depend on the examples." if not_drawn else ""
+
     def __str__(self) -> str:
         lines = [self.headline, "", f"{'':<20}{'KL (nats)':>14}{'bound':>10}"]
         lines += [f"{NAMES[c]:<20}{nats(self.kl[c]):>14}{bound(self.bound[c], 3):>10}" for c in COLUMNS]
         if self.lifted is not None:
-            lines.append(f"{'lifted (estimated)':<20}{nats(self.lifted.value):>14}")
+            lines.append(f"{'lifted (estimated)':<20}{nats(self.lifted.value, down=True):>14}")
         lines += ["", f"observed error of sampled networks: {seen(self.risk)} (at most {bound(self.risk_upper)})"]
-        not_drawn = (*self.best.statistics, *self.frozen)
-        if not_drawn:
-            lines.append(f"The bounds hold only if {listed(not_drawn)} do not depend on the examples.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self.condition] if self.condition else [])])
 
 
 def rescaling_report(

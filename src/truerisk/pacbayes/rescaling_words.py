@@ -110,8 +110,9 @@ def lifted(report: RescalingReport) -> str:
         note = report.lifted_note
         return f"{note[:1].upper()}{note[1:]}" if "lifted KL" in note else f"No lifted KL: {note[:1].lower()}{note[1:]}"
     return (
-        f"Lifted KL: {nats(found.value)} nats, estimated from {found.draws:,} sampled networks with a standard error "
-        f"of {found.standard_error:.2g}. No rescaling of this prior gets below the exact value. It enters no bound."
+        f"Lifted KL: {nats(found.value, down=True)} nats, estimated from {found.draws:,} sampled networks with a "
+        f"standard error of {found.standard_error:.2g}. No rescaling of this prior gets below the exact value. It "
+        "enters no bound."
     )
 
 

@@ -162,7 +162,8 @@ CLAIMS = (
     ),
     Exact(
         "twins-stand-still", "After the best rescaling, all twins of a network have the same bound.", stand_still,
-        ROUCHOUSE.theorem("Equation 1"), "relative differences of at most 1e-8", where=STATED, scales=("quick",),
+        ROUCHOUSE.theorem("Equation 1"), "relative differences of at most 1e-8", published="equal bounds", where=STATED,
+        scales=("quick",),
         note="The least KL over all rescalings of the prior cannot depend on which twin it starts from.",
     ),
     Claim(
