@@ -516,6 +516,6 @@ def test_twins_are_averaged_on_the_logarithmic_scale():
 
 
 def test_the_headline_follows_the_verdict():
-    for effects, said in (({}, "turns three vacuous bounds"), ({"after": 0.5}, "leaves a vacuous bound vacuous")):
+    for effects, said in (({}, "three bounds become informative"), ({"after": 0.5}, "not all three claims hold")):
         verdicts = {claim.name: judge(claim, world(**effects), "paper") for claim in EXPERIMENT.speaking("paper")}
         assert said in LESSON.findings[0].sentence(verdicts)
