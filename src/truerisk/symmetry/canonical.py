@@ -31,14 +31,14 @@ def balanced(model: nn.Module, symmetry: Symmetry) -> Tensor:
     def squares(name: str) -> tuple[Tensor, None] | None:
         return (weights[name].detach().double().square(), None) if name in weights else None
 
-    alive, to_all = symmetry.without(_one_sided(assemble(symmetry, squares, counted=False)))
+    alive, to_all = symmetry.without(one_sided(assemble(symmetry, squares, counted=False)))
     if not alive.dim:
         return torch.zeros(symmetry.dim, dtype=torch.float64)
     solution = minimize(assemble(alive, squares, counted=False), tolerance=1e-15)  # as far as rounding lets it go
     return -torch.from_numpy(to_all @ solution.t)
 
 
-def _one_sided(problem: Problem) -> np.ndarray:
+def one_sided(problem: Problem) -> np.ndarray:
     """Variables with nothing but zeros on one side: moving them on and on makes the weights smaller and smaller."""
     sides = np.zeros((2, problem.dim))
     for block in problem.blocks:

@@ -16,7 +16,7 @@ from truerisk.measures.registry import NotDefined, measure
 from truerisk.measures.subject import Subject
 from truerisk.pacbayes import Gaussian, tighten
 from truerisk.symmetry import Symmetry, balanced, find_symmetry
-from truerisk.symmetry.canonical import _one_sided
+from truerisk.symmetry.canonical import one_sided
 from truerisk.symmetry.statistics import assemble
 from truerisk.words import several
 
@@ -67,4 +67,4 @@ def _without_balance(module: nn.Module, symmetry: Symmetry) -> int:
     def squares(name: str) -> tuple[Tensor, None] | None:
         return (weights[name].detach().square(), None) if name in weights else None
 
-    return len(_one_sided(assemble(symmetry, squares, counted=False)))
+    return len(one_sided(assemble(symmetry, squares, counted=False)))
