@@ -270,7 +270,7 @@ def test_the_table_drops_columns_that_say_nothing():
     whole = exhibits(made(seeds=range(2), parameters=gap, **{"path-norm": minus}))["ranking"]
     assert [line[:2] for line in whole.rows] == [
         ["Number of trainable parameters", "parameters"],
-        ["Squared l2 path norm", "path-norm"],
+        ["Squared l2 path norm", "path-norm-l2-squared"],
     ]
     assert all(len(line) == len(whole.columns) for line in whole.rows)
     assert "worst" in whole.columns

@@ -141,7 +141,8 @@ def _table(pooled: list[Score], networks: list[Network]) -> Table:
     for s in pooled:
         taus = ["" if number is None else f"{number:+.2f}" for number in (s.tau, s.granulated)]
         errors = ["" if number is None else f"{number:.2f}" for number in (s.sign_error, s.worst_error)]
-        lines.append([MEASURES[s.name].meaning.split(":")[0], MEASURES[s.name].name, *taus, *errors, s.worst_environment, s.networks])
+        told = MEASURES[s.name]
+        lines.append([told.meaning.split(":")[0], told.name, *taus, *errors, s.worst_environment, s.networks])
     columns = ["measure", "name", "tau", "granulated tau", "sign error", "worst", "where", "networks"]
     kept = [k for k in range(len(columns)) if any(line[k] not in ("", None) for line in lines)]
     return Table(
