@@ -385,18 +385,20 @@ def test_gaussians_can_be_given(report):
 
 def test_a_gaussian_over_another_network_is_refused():
     q, p = Gaussian.around(net(), Q), Gaussian.zero(net(), P)
-    with pytest.raises(TrueriskError, match="another network than the model"):
+    with pytest.raises(TrueriskError, match="a Gaussian over another network"):
         rescaling_report(net((3, 5, 2)), blobs(), q, p, draws=60, lifted=0)
     norm, other = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)) for _ in range(2))
     norm[1].running_mean.fill_(0.5)
-    with pytest.raises(TrueriskError, match="another network than the model"):
+    with pytest.raises(TrueriskError, match="a Gaussian over another network"):
         rescaling_report(norm, blobs(), Gaussian.around(other, Q), P, draws=60, lifted=0)
     moved = rescaling_report(net(seed=1), blobs(), q, p, draws=60, lifted=0)  # other means are no other network
     assert moved.kl == rescaling_report(net(), blobs(), q, p, draws=60, lifted=0).kl
 
 
 def test_a_prior_over_one_logit_is_refused_in_a_sentence_that_helps():
+    torch.manual_seed(0)
     one = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    nn.init.constant_(one[2].bias, -1.0)  # some outputs are negative: not probabilities
     with pytest.raises(TrueriskError, match="wrap it so that it does"):
         rescaling_report(one, blobs(), Q, Gaussian.zero(one, P), draws=60, lifted=0)
 
