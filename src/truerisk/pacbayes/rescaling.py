@@ -320,8 +320,8 @@ def _refuse_another(model: object, posterior: Gaussian) -> None:
         Gaussian.around(model, 1.0).refuse_without_kl(posterior)
     except TrueriskError as error:
         raise TrueriskError(
-            "sigma_q is a Gaussian over another network than the model (other parameters, or other values of what is "
-            "not drawn); give the module that the Gaussian was built around."
+            "sigma_q is a Gaussian over another network than the model (in its parameters or fixed values); give the "
+            "module that it was built around."
         ) from error
 
 
