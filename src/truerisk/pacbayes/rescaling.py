@@ -279,10 +279,12 @@ def _gaussian(
     make: Callable[[nn.Module, Scale], Gaussian], module: nn.Module, given: Scale | Gaussian, what: str
 ) -> Gaussian:
     """The Gaussian as given, or made with standard deviations; errors name the argument of the report."""
+    if isinstance(given, (int, float)) and not 0 < given < math.inf:
+        raise TrueriskError(f"{what} is {given}, but must be a positive number; try 0.1.")
     try:
         found = given if isinstance(given, Gaussian) else make(module, given)
     except TrueriskError as error:
-        raise TrueriskError(re.sub(r"^std ", f"{what} ", str(error))) from error
+        raise TrueriskError(re.sub(r"^(the )?std ", f"{what} ", str(error))) from error
     _check_scales(found, what)
     return found
 
