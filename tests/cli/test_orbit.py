@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from truerisk import TrueriskError, find_symmetry
 
@@ -241,6 +243,24 @@ def test_bad_input_is_one_sentence(run, net, arguments, message):
         assert message in err
         assert "Traceback" not in err
         assert out == ""
+
+
+def test_torch_logs_no_traceback_for_a_wrong_shape(run, tmp_path):
+    """torch writes one to its own handler, past redirected streams, before the exception reaches us."""
+    (tmp_path / "flat.py").write_text("from torch import nn\ndef build(): return nn.Linear(64, 6)\n")
+    log, seen = logging.getLogger("torch._subclasses.fake_tensor"), []
+    handler = logging.Handler()
+    handler.emit = seen.append
+    log.addHandler(handler)
+    try:
+        code, _, err = run("symmetry", "--model", "flat.py:build", "--input", "1,8")
+        with pytest.raises(RuntimeError), FakeTensorMode():  # the handler hears it where nothing is silenced
+            torch.empty(1, 8) @ torch.empty(64, 6)
+    finally:
+        log.removeHandler(handler)
+    assert code == 2
+    assert "could not follow the network" in err
+    assert len(seen) == 1
 
 
 def test_an_unknown_form_leaves_nothing_behind(run, net, tmp_path):

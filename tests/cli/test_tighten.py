@@ -133,7 +133,9 @@ def test_batch_norm_statistics(run, files):
     told = " ".join(out.split())
     assert "Pinned: 1 (linear): 6 channels" in told
     assert "The bounds hold only if 2.running_mean, 2.running_var do not depend on the examples." in told
+    assert "No command: certify refuses batch-norm statistics" in told
     assert "truerisk.fold_batch_norm" in told
+    assert "save the state dict" not in told
     assert "Certify" not in told
     page = Path("truerisk-out/tighten.html").read_text()
     assert "2.running_mean, 2.running_var were computed from data" in page
@@ -152,6 +154,8 @@ def test_sigmas_by_layer(run, files):
             q = 0.1 if name.startswith("1") else 0.02
             slow += (w * w + q * q - 1 - math.log(q * q)) / 2
     assert json.loads(out)["networks"][0]["kl"]["original"] == pytest.approx(slow, rel=1e-9)
+    rest = run("tighten", *OWN[:6], "--sigma-q", "1=0.1,=0.02", "--sigma-p", "=1", *QUICK, "--json")[1]
+    assert json.loads(rest) == json.loads(out)
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -245,7 +249,13 @@ def test_the_command_of_the_page_makes_it_again(run, files):
         (("--sigma-q", "0"), "--sigma-q is '0', but must be a positive number"),
         (("--sigma-p", "wide"), "--sigma-p is 'wide', but must be a positive number"),
         (("--sigma-q", "0=0.1,0=0.2"), "must name each layer once"),
-        (("--sigma-q", "=0.1"), "every entry needs a layer"),
+        (("--sigma-q", "1=0.1,"), "every entry needs a layer"),
+        (
+            ("--sigma-q", "1=0.1"),
+            "--sigma-q has no entry for 3.weight, 3.bias; add one for each, or =S for all the rest.",
+        ),
+        (("--sigma-p", "9=0.1"), "--sigma-p has an entry for '9'"),
+        (("--out", "net.py/folder"), "--out net.py/folder cannot be made"),
         (("--sigma-q", "0=-1"), "--sigma-q is '-1'"),
         (("--form", "hoeffding"), "--form is 'hoeffding', but must be one of kl, mcallester, catoni"),
         (("--delta", "1"), "delta is 1.0"),
@@ -258,7 +268,7 @@ def test_the_command_of_the_page_makes_it_again(run, files):
         (("--weights", "nowhere.pt"), "nowhere.pt does not exist"),
         (("--model", "net.py:build", "--model", "net.py:build"), "there are 3 models and 1 weight files"),
         (("--data", "nowhere.npz"), "nowhere.npz"),
-        (("--sigma-q", "1e-90"), "sigma_q is 1e-90, but must lie between"),
+        (("--sigma-q", "1e-90"), "--sigma-q is 1e-90, but must lie between"),
     ],
 )
 def test_bad_input_is_one_sentence(run, files, changed, told):
@@ -306,6 +316,7 @@ def test_weights_that_do_not_fit(run, files):
     code, _, err = run("tighten", "--model", "mlp:9", "--weights", "w.pt", "--data", "digits", *SIGMAS)
     assert code == 2
     assert "do not fit the model" in err
+    assert err.endswith("; give the weights of this model.\n")
 
 
 def test_without_the_extra_the_numbers_are_printed(run, files, monkeypatch):
@@ -315,6 +326,19 @@ def test_without_the_extra_the_numbers_are_printed(run, files, monkeypatch):
     assert "note: the HTML report needs jinja2" in err
     assert "Report" not in out
     assert "Certify" in out
+
+
+def test_ctrl_c_leaves_no_page(run, files, monkeypatch):
+    """Weights of a network that was trained first stay, so the message must not say that nothing was written."""
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("truerisk.pacbayes.rescaling_report", stop)
+    code, out, err = run("tighten", "--model", "mlp:6", "--data", "my data.npz", *SIGMAS, *QUICK)
+    assert (code, out) == (130, "")
+    assert err == "stopped; no page was written.\n"
+    assert [each.name for each in Path("truerisk-out").iterdir()] == ["weights-mlp-6.safetensors"]
 
 
 def test_names_are_those_of_the_packages():

@@ -364,6 +364,11 @@ def test_printed_as_one_is_vacuous():
     [
         ({"sigma_q": 1e-60}, "sigma_q is 1e-60, but must lie between"),
         ({"sigma_p": 1e60}, "sigma_p is 1e+60, but must lie between"),
+        ({"sigma_q": float("nan")}, "sigma_q is nan, but must be a positive number; try 0.1."),
+        ({"sigma_p": -1}, "sigma_p is -1, but must be a positive number; try 0.1."),
+        ({"sigma_q": "x"}, "sigma_q of 0.weight is 'x', but must be a positive number; try 0.1."),
+        ({"sigma_q": {"0": 0.1}}, "sigma_q has no entry for 2.weight"),
+        ({"sigma_p": {"9": 0.1}}, "sigma_p has an entry for '9'"),
         ({"delta": 0}, "delta is 0"),
         ({"form": "hoeffding"}, "form is 'hoeffding', but must be one of kl, mcallester, catoni"),
         ({"lifted": 1}, "lifted is 1"),

@@ -1,5 +1,6 @@
 """The page of ``truerisk tighten``: its numbers, its figures, and how it looks in a browser."""
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from html import unescape
@@ -14,6 +15,7 @@ from truerisk import rescaling_report
 from truerisk.errors import TrueriskError
 from truerisk.pacbayes import COLUMNS, FORMS, RescalingReport
 from truerisk.report import write_tighten
+from truerisk.report.labels import text_width
 from truerisk.report.tighten import NARROW, WIDE, Shown, render_tighten
 from truerisk.report.tighten_figures import Axis, bounds_figure
 from truerisk.report.tighten_walk import walk_figure
@@ -205,6 +207,28 @@ def test_long_names_are_shortened_with_a_title(real):
     titles = [each.text for each in figure.iter(f"{SVG}title")]
     assert "a network with a rather long name 2" in titles
     assert len(titles) == 5
+
+
+def test_slanted_names_stay_within_the_figure(real):
+    """The first one starts left of its column: a wide name is shortened further, a narrow one is whole."""
+    shown = [changed(real, name=name) for name in ("W" * 14, "W" * 14, "mlp:1", "mlp:2")]
+    figure = drawn(shown, NARROW)
+    turned = [each for each in figure.iter(f"{SVG}text") if "rotate(-45" in (each.get("transform") or "")]
+    assert len(turned) == 4
+    for each in turned:
+        assert float(each.get("x")) - text_width(each.text, 13) * math.sqrt(0.5) > 0
+    assert [each.text for each in turned][2:] == ["mlp:1", "mlp:2"]
+    assert len(turned[0].text) < len(turned[1].text)
+
+
+def test_changes_are_written_as_powers(real):
+    page = render_tighten([real])
+    assert re.search(r"change by at most \d \u00d7 10\u207b[\u00b9\u00b2\u00b3\u2070-\u2079]+ of the largest one", page)
+
+
+def test_a_gain_too_small_to_print_is_not_told(real):
+    assert "from 0.501 to 0.500" in render_tighten([bounds(real, 0.5005, 0.5)])
+    assert "leaves the bound of first.pt at 0.501" in render_tighten([bounds(real, 0.5005, 0.5004)])
 
 
 def test_infinite_and_huge_bounds_are_drawn(real):

@@ -12,11 +12,11 @@ from truerisk.pacbayes.columns import COLUMNS
 from truerisk.pacbayes.rescaling import SIGN, RescalingReport
 from truerisk.pacbayes.rescaling_words import (
     CERTIFY,
-    NO_COMMAND,
     NOT_ONE,
     headline,
     lifted,
     moving,
+    no_command,
     number,
     pinned,
     setting,
@@ -60,7 +60,9 @@ def _commands(reports: Sequence[RescalingReport], certify: Sequence[Sequence[str
     """The command of one network, of several those of the first and where the others are."""
     found = [(report.name, command) for report, command in zip(reports, certify, strict=True) if command]
     if not found:
-        return _wrapped(f"Here {NO_COMMAND}", wide)
+        return [
+            line for why in dict.fromkeys(map(no_command, reports)) for line in _wrapped(f"No command: {why}", wide)
+        ]
     told = command_lines("Certify  ", found[0][1], wide)
     if len(found) > 1:
         told += _wrapped(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json as json_module
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,10 +31,11 @@ def tighten(options: Options, json: bool, quiet: bool) -> None:
     options.check()
     choices = options.choices
     try:
-        reports, commands = _reports(choices, options)
+        with _options_as_typed():
+            reports, commands = _reports(choices, options)
         page = _write(reports, commands, options)
     except KeyboardInterrupt:
-        print("stopped; nothing was written.", file=sys.stderr)
+        print("stopped; no page was written.", file=sys.stderr)  # weights of a trained network may be there
         sys.exit(130)
     if json:
         networks = [
@@ -44,6 +48,16 @@ def tighten(options: Options, json: bool, quiet: bool) -> None:
 
     ordered = sorted(zip(reports, commands, strict=True), key=lambda each: each[0].weights)
     print("\n".join(lines([r for r, _ in ordered], [c for _, c in ordered], page, FULL)))
+
+
+@contextmanager
+def _options_as_typed() -> Iterator[None]:
+    """Errors of the library about standard deviations, in the words of the command line."""
+    try:
+        yield
+    except TrueriskError as error:
+        told = re.sub(r"^sigma_([qp]) ", r"--sigma-\1 ", str(error))
+        raise TrueriskError(told.replace('the entry "" for all the rest', "=S for all the rest")) from error
 
 
 def _reports(choices: list[Choice], options: Options) -> tuple[list[RescalingReport], list[list[str]]]:

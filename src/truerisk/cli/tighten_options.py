@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,6 +64,11 @@ class Options:
             raise TrueriskError(f"--outputs is {self.outputs}, but must be {' or '.join(OUTPUTS)}; choose one.")
         if self.out.exists() and not self.out.is_dir():
             raise TrueriskError(f"--out {self.out} is a file, but must be a folder; give another path.")
+        above = next((each for each in (self.out, *self.out.parents) if each.exists()), Path())
+        if not (above.is_dir() and os.access(above, os.W_OK)):  # before the work, which can take minutes
+            raise TrueriskError(
+                f"--out {self.out} cannot be made, because {above} cannot be written; give another path."
+            )
         scale(self.sigma_q, "--sigma-q")
         scale(self.sigma_p, "--sigma-p")
         missing = next((each for each in self.weights if not each.is_file()), None)
@@ -126,17 +132,17 @@ class Options:
 
 
 def scale(text: str, option: str) -> float | dict[str, float]:
-    """A standard deviation, or several by layer.
+    """A standard deviation, or several by layer; an entry without a name is for all the rest.
 
-    >>> scale("0.02", "--sigma-q"), scale("0=0.1, 2.weight=.02", "--sigma-q")
-    (0.02, {'0': 0.1, '2.weight': 0.02})
+    >>> scale("0.02", "--sigma-q"), scale("0=0.1, 2.weight=.02", "--sigma-q"), scale("0=0.1,=0.02", "--sigma-q")
+    (0.02, {'0': 0.1, '2.weight': 0.02}, {'0': 0.1, '': 0.02})
     """
     if "=" not in text:
         return _positive(text, option)
     entries = [entry.rpartition("=") for entry in text.split(",")]
     names = [name.strip() for name, _, _ in entries]
-    if not all(names):
-        raise TrueriskError(f"{option} is {text!r}, but every entry needs a layer; write 0=0.1,2=0.02.")
+    if not all(equals for _, equals, _ in entries):
+        raise TrueriskError(f"{option} is {text!r}, but every entry needs a layer; write 0=0.1,2=0.02 or 0=0.1,=0.02.")
     if len(set(names)) < len(names):
         raise TrueriskError(f"{option} is {text!r}, but must name each layer once; remove the repeated one.")
     return {name: _positive(value, option) for name, (_, _, value) in zip(names, entries, strict=True)}

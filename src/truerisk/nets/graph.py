@@ -122,6 +122,7 @@ class _Plain(nn.Module):
         return list(flat(self.network(*inputs)))
 
 
+LOUD = ("torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")  # graphs and tracebacks
 INSIDE = "network."  # what the names of tensors inside ``_Plain`` begin with
 
 
@@ -178,15 +179,18 @@ def _export(module: nn.Module, example: tuple[Tensor, ...]) -> Any:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Without torch's deprecations, advice for other uses of export, and the graph that it prints when it gives up."""
-    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
-    before, log.disabled = log.disabled, True
+    """Without torch's deprecations, advice for other uses of export, and what it prints when it gives up."""
+    logs = [logging.getLogger(name) for name in LOUD]
+    before = [log.disabled for log in logs]
+    for log in logs:
+        log.disabled = True
     try:
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        log.disabled = before
+        for log, disabled in zip(logs, before, strict=True):
+            log.disabled = disabled
 
 
 def compute(node: fx.Node, args: Any, kwargs: Any) -> Any:

@@ -61,7 +61,9 @@ def load_weights(module: nn.Module, weights: str | Path | Mapping[str, Tensor]) 
         copy.deepcopy(place).load_state_dict(fitting)  # torch loads what fits before it complains about the rest
     except RuntimeError as error:
         detail = " ".join(str(error).split())
-        raise TrueriskError(f"the weights in {where} do not fit the model: {detail}") from error
+        raise TrueriskError(
+            f"the weights in {where} do not fit the model ({detail.rstrip('.')}); give the weights of this model."
+        ) from error
     place.load_state_dict(fitting)
 
 

@@ -11,7 +11,8 @@ KL and the bound as they are, with a tuned prior scale, rescaled, and both, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -204,7 +205,8 @@ class RescalingReport:
     def condition(self) -> str:
         """What the bounds need of numbers that are not drawn, in one sentence; "" where all are drawn."""
         not_drawn = (*self.best.statistics, *self.frozen)
-        return f"The bounds hold only if {listed(not_drawn)} do not depend on the examples." if not_drawn else ""
+        verb = "does" if len(not_drawn) == 1 else "do"
+        return f"The bounds hold only if {listed(not_drawn)} {verb} not depend on the examples." if not_drawn else ""
 
     def __str__(self) -> str:
         lines = [self.headline, "", f"{'':<20}{'KL (nats)':>14}{'bound':>10}"]
@@ -248,10 +250,8 @@ def rescaling_report(
     _check(delta, form, lifted)
     examples = load(data)
     module, examples = _network(model, examples, sigma_q, sigma_p, outputs)
-    posterior = sigma_q if isinstance(sigma_q, Gaussian) else Gaussian.around(module, sigma_q)
-    prior = sigma_p if isinstance(sigma_p, Gaussian) else Gaussian.zero(module, sigma_p)
-    _check_scales(posterior, "sigma_q")
-    _check_scales(prior, "sigma_p")
+    posterior = _gaussian(Gaussian.around, module, sigma_q, "sigma_q")
+    prior = _gaussian(Gaussian.zero, module, sigma_p, "sigma_p")
     symmetry = find_symmetry(posterior.module, torch.from_numpy(examples.blank))
     columns = kl_columns(posterior, prior, symmetry)
     plan = plan_draws(posterior, examples.X, ENOUGH if draws is None else draws)
@@ -273,6 +273,20 @@ def _check(delta: float, form: str, lifted: int) -> None:
         raise TrueriskError(f"form is {form!r}, but must be one of {', '.join(FORMS)}; choose one.")
     if lifted < 0 or lifted == 1:
         raise TrueriskError(f"lifted is {lifted}, but must be 0 or at least 2; 0 leaves the lifted KL out.")
+
+
+def _gaussian(
+    make: Callable[[nn.Module, Scale], Gaussian], module: nn.Module, given: Scale | Gaussian, what: str
+) -> Gaussian:
+    """The Gaussian as given, or made with standard deviations; errors name the argument of the report."""
+    if isinstance(given, (int, float)) and not 0 < given < math.inf:
+        raise TrueriskError(f"{what} is {given}, but must be a positive number; try 0.1.")
+    try:
+        found = given if isinstance(given, Gaussian) else make(module, given)
+    except TrueriskError as error:
+        raise TrueriskError(re.sub(r"^(the )?std ", f"{what} ", str(error))) from error
+    _check_scales(found, what)
+    return found
 
 
 def _check_scales(gaussian: Gaussian, what: str) -> None:

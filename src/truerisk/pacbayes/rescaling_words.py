@@ -23,9 +23,10 @@ CERTIFY = (
     "For the same network, the method pac-bayes-around usually certifies a lower bound: it trains the noise of every "
     "weight and chooses a prior scale for each layer."
 )
-NO_COMMAND = (
-    "certify needs the trained weights as a file (save the state dict and give it as --weights), and no batch-norm "
-    "statistics outside of them (truerisk.fold_batch_norm)."
+NO_FILE = "certify needs the trained weights as a file; save the state dict and give it as --weights."
+NORMS = (
+    "certify refuses batch-norm statistics, which the KL does not cover; move them into the weights with "
+    "truerisk.fold_batch_norm."
 )
 NOT_ONE = "The bounds of tighten are not a certificate: there is no file to verify."
 
@@ -63,10 +64,15 @@ def _of_one(report: RescalingReport) -> str:
     before, after = number(report.bound["original"]), number(report.bound["rescaled"])
     if report.vacuous("rescaled"):
         return f"The bound of {report.name} is vacuous before and after rescaling: {before} and {after}."
-    if not report.bound["rescaled"] < report.bound["original"]:
+    if before == after or not report.bound["rescaled"] < report.bound["original"]:
         return f"Rescaling leaves the bound of {report.name} at {after}."
     vacuous = ", which is vacuous," if report.vacuous("original") else ""
     return f"Rescaling lowers the bound of {report.name} from {before}{vacuous} to {after}."
+
+
+def no_command(report: RescalingReport) -> str:
+    """Why there is no command that certifies this network, and what to do."""
+    return NORMS if report.best.statistics else NO_FILE
 
 
 def setting(reports: Sequence[RescalingReport]) -> str:

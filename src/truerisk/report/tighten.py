@@ -16,12 +16,12 @@ from truerisk.pacbayes.rescaling_words import (
     CERTIFY,
     FORM_NAMES,
     MEANINGS,
-    NO_COMMAND,
     NOT_ONE,
     assumptions,
     headline,
     lifted,
     moving,
+    no_command,
     number,
     pinned,
     setting,
@@ -34,6 +34,8 @@ from truerisk.words import at_most, bound_percent, magnitude, nats, seen_percent
 
 LETTERS = 20  # of a name in the table
 WIDE, NARROW = 780, 340  # pixels: figures are drawn twice, so that their letters keep their size on a phone
+
+RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,7 @@ def render_tighten(networks: Sequence[Shown], command: str = "") -> str:
             rows=[_row(report) for report in reports],
             full=[_full(shown, place) for place, shown in enumerate(networks) if shown.walked is not None],
             assumptions=assumptions(reports),
-            certify=[(shown.report.name, shown.certify) for shown in networks],
-            no_command=NO_COMMAND,
+            certify=[(shown.report.name, shown.certify, no_command(shown.report)) for shown in networks],
             why=f"{NOT_ONE} {CERTIFY}",
             command=command,
             version=__version__,
@@ -133,8 +134,18 @@ def _full(shown: Shown, place: int) -> dict[str, Any]:
     }
 
 
+def _power(words: str) -> str:
+    """A number as pages write it.
+
+    >>> _power("6e-16"), _power("0")
+    ('6 \u00d7 10\u207b\u00b9\u2076', '0')
+    """
+    digits, e, power = words.partition("e")
+    return f"{digits} \u00d7 10{power.lstrip('+').translate(RAISED)}" if e else words
+
+
 def _walk(report: RescalingReport, walked: Walked, place: int) -> dict[str, str]:
-    largest = at_most(max(step.change for step in walked.steps))
+    largest = _power(at_most(max(step.change for step in walked.steps)))
     return {
         "wide": walk_figure(report, walked, WIDE, f"walk-{place}-wide"),
         "narrow": walk_figure(report, walked, NARROW, f"walk-{place}-narrow"),

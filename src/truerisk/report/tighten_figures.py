@@ -158,6 +158,8 @@ def _names(
         return _level(reports, places, letters, bottom, right), 46
     slant, letters, size = (45, 14, SIZE) if column >= FLAT else (90, 14, min(SIZE - 1, max(9.5, column - 1)))
     names = [shortened(report.name, letters) for report in reports]
+    if slant == 45:
+        names = [_within(name, x) for name, x in zip(names, places, strict=True)]
     parts = []
     for x, report, name in zip(places, reports, names, strict=True):
         x, y = x + (4 if slant == 45 else size * 0.35), bottom + 14
@@ -166,6 +168,12 @@ def _names(
         parts.append(_titled(turned, report.name))
     longest = max(text_width(name, size) for name in names)
     return parts, 22 + longest * (0.72 if slant == 45 else 1.0)
+
+
+def _within(name: str, room: float) -> str:
+    """A slanted name that ends below its column, shortened where it would leave the figure at the left."""
+    fits = (letters for letters in range(len(name), 3, -1) if text_width(shortened(name, letters), SIZE) * 0.72 <= room)
+    return shortened(name, next(fits, 3))
 
 
 def _level(

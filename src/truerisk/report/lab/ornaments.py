@@ -8,7 +8,7 @@ from truerisk.report.lab.keys import SERIES, SLIDE, TEXT, Json
 from truerisk.report.lab.panel import CHOICE, Panel
 from truerisk.report.lab.rules import ASIDE
 
-TINT = 0.1  # opacity of a shaded region
+TINT = 0.12  # opacity of a shaded region
 
 
 def decorated(panel: Panel, marks: list[Json]) -> list[Json]:
