@@ -20,7 +20,7 @@ MEANINGS = {
     "both": f"The best rescaling and the best of the {len(STEPS)} factors together. Delta is split over the factors.",
 }
 CERTIFY = (
-    "For the same network, the method pac-bayes-around usually certifies a lower bound: it trains the noise of every "
+    "For the same network, the method pac-bayes-around usually certifies a smaller bound: it trains the noise of every "
     "weight and chooses a prior scale for each layer."
 )
 NO_FILE = "certify needs the trained weights as a file; save the state dict and give it as --weights."
