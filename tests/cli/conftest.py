@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 import sys
 
 import pytest
@@ -30,5 +33,20 @@ def run(monkeypatch, capsys, tmp_path):
             code = int(stop.code or 0)
         printed = capsys.readouterr()
         return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """A line as a person would paste it: ``truerisk`` is this very program."""
+    program = tmp_path / "bin" / "truerisk"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m truerisk "$@"\n')
+    program.chmod(0o755)
+
+    def call(line: str) -> subprocess.CompletedProcess[str]:
+        env = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+        return subprocess.run(line, shell=True, capture_output=True, text=True, cwd=tmp_path, env=env)
 
     return call

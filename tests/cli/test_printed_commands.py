@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import html
-import os
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,21 +23,6 @@ from torch import nn
 
 def build(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
 """
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """A line as a person would paste it: ``truerisk`` is this very program."""
-    program = tmp_path / "bin" / "truerisk"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m truerisk "$@"\n')
-    program.chmod(0o755)
-
-    def call(line: str) -> subprocess.CompletedProcess[str]:
-        env = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-        return subprocess.run(line, shell=True, capture_output=True, text=True, cwd=tmp_path, env=env)
-
-    return call
 
 
 def printed(out: str) -> str:

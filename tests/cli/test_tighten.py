@@ -5,10 +5,8 @@ from __future__ import annotations
 import html
 import json
 import math
-import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -187,20 +185,6 @@ def test_upper_ends_are_rounded_up(run, files):
 
 
 # ---- printed commands ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def shell(tmp_path):
-    program = tmp_path / "bin" / "truerisk"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m truerisk "$@"\n')
-    program.chmod(0o755)
-
-    def call(line: str) -> subprocess.CompletedProcess[str]:
-        env = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-        return subprocess.run(line, shell=True, capture_output=True, text=True, cwd=tmp_path, env=env)
-
-    return call
 
 
 def test_the_printed_certify_command_certifies(run, shell, tmp_path):
