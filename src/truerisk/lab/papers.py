@@ -19,3 +19,10 @@ ARPIT = Paper(
     arxiv="1706.05394",
 )
 MOHRI = Paper("Mohri, Rostamizadeh, Talwalkar", 2018, "Foundations of Machine Learning", "2nd edition, MIT Press")
+BELKIN = Paper(
+    "Belkin, Hsu, Ma, Mandal",
+    2019,
+    "Reconciling modern machine-learning practice and the classical bias-variance trade-off",
+    "PNAS",
+    arxiv="1812.11118",
+)
