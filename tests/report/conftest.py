@@ -11,7 +11,7 @@ from truerisk.lab.claim import OURS, Claim, Paper
 from truerisk.lab.commitment import Commitment
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import Experiment
-from truerisk.lab.figure import Axis, Figure, Images, Rule, Strip, Table, Tile
+from truerisk.lab.figure import Axis, Figure, Images, Linked, Rule, Strip, Switch, Table, Tile
 from truerisk.lab.lesson import Finding, Formula, Lesson, Question
 from truerisk.lab.marks import Bars, Contour, Histogram, Map, Path, Points, Polygons, Regions, Slope, Surface
 from truerisk.lab.result import Failure, Result
@@ -132,7 +132,44 @@ def plane() -> list[dict[str, Any]]:
     return [{"a": a, "b": b, "loss": a * a + 2 * b * b + 0.1, "side": "left" if a < b else "right"} for a, b in places]
 
 
-def lab_figures() -> list[Figure | Table | Images]:
+def linked() -> Linked:
+    """A line through few points whose slope is moved, and its error: one slider and two switches for both panels."""
+    states = [
+        {"slope": s, "noisy": n, "bent": b} for s in (0.5, 1.0, 2.0, 3.0) for n in (False, True) for b in (False, True)
+    ]
+    lines = [{**state, "x": x, "y": state["slope"] * x + state["bent"] * x * x} for state in states for x in (0, 1, 2)]
+    points = [
+        {"noisy": n, "bent": b, "x": x, "y": x + n} for n in (False, True) for b in (False, True) for x in (0, 1, 2)
+    ]
+    errors = [
+        {**state, "error": abs(state["slope"] - 1) + 0.1 + state["noisy"] + 2 * state["bent"]} for state in states
+    ]
+    curve = [{"at": row["slope"], **{name: row[name] for name in ("noisy", "bent", "error")}} for row in errors]
+    moved: dict[str, Any] = {
+        "slider": Axis("slope", "slope"),
+        "starts_at": 1.0,
+        "switches": (Switch("noisy", "noise", on=True), Switch("bent", "bend")),
+        "group": None,
+    }
+    one = Figure(
+        "line", "The line", "", lines, Axis("x", "x"), Axis("y", "y"), dots=points, dots_title="points", **moved
+    )
+    dots = [{**row, "at": row["slope"]} for row in errors]
+    two = Figure(
+        "error",
+        "Its error",
+        "",
+        curve,
+        Axis("at", "slope", log=True),
+        Axis("error", "error", log=True),
+        rules=[Rule(1.0, "truth", upright=True)],
+        dots=dots,
+        **moved,
+    )
+    return Linked("linked", "Linked", "Two panels.", [one, two], shares=(3, 2), claims=["fit"])
+
+
+def lab_figures() -> list[Figure | Linked | Table | Images]:
     """Every mark, axis and ornament at least once."""
     epochs, networks = Axis("epoch", "epochs"), Axis("network", "network", ordinal=True)
     few, many = curves(6), [row for row in curves(50) if row["network"] == "alexnet"]
@@ -146,6 +183,7 @@ def lab_figures() -> list[Figure | Table | Images]:
     units, noise = Axis("width", "hidden units", log=True), Axis("noise", "label noise")
     look: dict[str, Any] = {"series": "labels", "series_title": "labels"}
     chance = [Rule(0.9, "chance: 90 %"), Rule(0.89, "published: 89 %")]
+    upright = [Rule(500, "as many as weights", upright=True), Rule(2000, "four times", upright=True)]
     counts = [["mlp", 1209866, True, "51.2 %"], ["a" * 60, 1387786, None, "14 %"]]
     a, b, loss = Axis("a", "first weight"), Axis("b", "second weight"), ("loss", "training loss")
     dots = [{"a": -1.0, "b": 1.0, "side": "left"}, {"a": 1.0, "b": -1.0, "side": "right"}]
@@ -157,7 +195,8 @@ def lab_figures() -> list[Figure | Table | Images]:
     return [
         Figure("curves", "Curves", "One network.", many, epochs, ERROR, **look, rules=chance, claims=["fit"]),
         Figure("panels", "Panels", "All networks.", few, epochs, ERROR, **look, facet="network", rules=chance),
-        Figure("norms", "Norms", "Logarithms.", norms, log_n, log_norm, series="kernel", rules=[Rule(10, "ten")]),
+        Figure("norms", "Norms", "Logarithms.", norms, log_n, log_norm, series="kernel",
+               rules=[Rule(10, "ten"), *upright]),
         Figure("dots", "Dots", "Side by side.", last, networks, ERROR, Points(), **look),
         Figure("bars", "Bars", "From zero.", last, networks, ERROR, Bars(), **look, rules=chance[:1]),
         Figure("heights", "Log bars", "No series.", norms[6:12], Axis("kernel", "kernel"), log_norm, Bars()),
@@ -171,6 +210,7 @@ def lab_figures() -> list[Figure | Table | Images]:
         Figure("valley", "Valley", "Lines.", plane(), a, b, Contour(*loss), dots=walk),
         Figure("hill", "Hill", "Turned.", plane(), a, b, Surface(*loss)),
         Figure("pieces", "Pieces", "Triangles.", corners, Axis("x", "x"), Axis("y", "y"), Polygons("piece", "slope")),
+        linked(),
         Figure("empty", "Empty", "All of it is missing.", [{"a": 1, "b": None}], Axis("a", "a"), Axis("b", "b")),
         Images("digits", "Digits", "With labels.", [Strip("random labels", tiles)], claims=["fit"]),
         Table("sizes", "Sizes", "Exact counts.", ["network", "parameters", "fits", "error"], counts),

@@ -17,7 +17,7 @@ SMALLEST = (
     "  return [...svg.querySelectorAll('text')].map(t => scale * parseFloat(getComputedStyle(t).fontSize)); }))"
 )
 MARKS = ("curves", "panels", "norms", "dots", "bars", "heights", "before", "moving", "shares", "walk", "map", "sides",
-         "valley", "hill", "pieces")  # fmt: skip
+         "valley", "hill", "pieces", "linked")  # fmt: skip
 COLOURS = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e)[arguments[1]])"
 
 
@@ -186,6 +186,40 @@ def test_slider(browser, page):
     with browser.download("moving", "csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["labels"] for row in rows} == {"true labels", "half of them random", "random labels"}
+    assert browser.console() == []
+
+
+def test_slider_and_switches_move_linked_panels_together(browser, page):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(page)
+    first = browser.drawn("linked")
+    of = "return [...document.querySelectorAll('#figure-linked .plot svg {} path')].map(p => p.getAttribute('{}'))"
+    lines, dots = of.format(".mark-line", "d"), of.format(".mark-symbol", "transform")
+    (line, curve), before = browser.run(lines), browser.run(dots)
+    assert browser.slide("linked", Keys.END) == "3"
+    browser.wait(lambda: browser.run(lines)[0] != line)
+    assert browser.run(lines)[1] == curve  # the curve depends on switches alone, and the dot moves on it
+    assert browser.run(dots)[-1] != before[-1]
+    switch = "document.querySelectorAll('#figure-linked .switch input')"
+    assert browser.run(f"return [...{switch}].map(each => each.checked)") == [True, False]
+    moved = browser.drawn("linked")
+    browser.run(f"{switch}[1].click()")
+    browser.wait(lambda: browser.drawn("linked") != moved)
+    assert browser.run(lines)[1] != curve
+    browser.run(f"{switch}[1].click()")
+    browser.slide("linked", Keys.HOME)
+    browser.slide("linked", Keys.ARROW_RIGHT)
+    browser.wait(lambda: browser.drawn("linked") == first)  # 1, where it began
+    with browser.download("linked", "csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["panel"], row["noisy"], row["bent"]) for row in rows} == {
+        (panel, noisy, bent)
+        for panel in ("The line", "Its error")
+        for noisy in ("true", "false")
+        for bent in ("true", "false")
+    }
+    assert {row["slope"] for row in rows if row["panel"] == "The line"} == {"0.5", "1", "2", "3"}
     assert browser.console() == []
 
 

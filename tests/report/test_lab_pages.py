@@ -111,7 +111,7 @@ def test_page_says_it_all(outline, lab_result):
         "Networks fit all but 0.1% of noise.",  # the finding
         "Does it happen on other data? truerisk lab run random-labels --data mnist",
         "Lines are means over 5 seeds, bands their 95% intervals.",
-        "Figure 17. Digits",
+        "Figure 18. Digits",
         "The mean loss.",
         "University of Washington Interactive Data Lab",
         "Was 3.",

@@ -4,7 +4,7 @@ from truerisk.lab.catalogue import load, names
 from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper, Source
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import SEEDS, Experiment, product, unsettled
-from truerisk.lab.figure import Axis, Figure, Images, Rule, Strip, Table, Tile
+from truerisk.lab.figure import Axis, Figure, Images, Linked, Rule, Strip, Switch, Table, Tile
 from truerisk.lab.lesson import Finding, Formula, Lesson, Question
 from truerisk.lab.marks import (
     Bars,
@@ -68,6 +68,7 @@ __all__ = [
     "IncompleteError",
     "Lesson",
     "Line",
+    "Linked",
     "Map",
     "Paper",
     "Path",
@@ -83,6 +84,7 @@ __all__ = [
     "Source",
     "Strip",
     "Surface",
+    "Switch",
     "Table",
     "Tile",
     "Unit",

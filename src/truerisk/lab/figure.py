@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.marks import Averaged, Histogram, Line, Map, Mark, Path
+from truerisk.lab.marks import Averaged, Bars, Histogram, Line, Map, Mark, Path, Slope, Surface
 from truerisk.lab.plain import number, plain_rows, plain_texts
 from truerisk.lab.units import PLAIN, Unit
 
 Cell = str | int | float | bool | None
 SEED = "seed"
+MOST_LINKED = 4  # figures side by side
 MADE = (Histogram,)  # marks whose y is computed from the rows
 
 
@@ -44,14 +45,16 @@ class Axis:
 
 @dataclass(frozen=True)
 class Rule:
-    """A dashed horizontal line that gives a scale to the rest: chance level, a published number.
+    """A dashed line that gives a scale to the rest: chance level, a published number, an interpolation threshold.
 
-    ``shaded``: the region above the line is tinted.
+    It is horizontal, at ``value`` on the y axis; ``upright`` makes it vertical, at ``value`` on a continuous x axis,
+    with its label above the panel. ``shaded``: the region above a horizontal line is tinted.
     """
 
     value: float
     label: str
     shaded: bool = False
+    upright: bool = False
 
     def __post_init__(self) -> None:
         plain_texts(self, f"the rule at {self.value!r}", "label")
@@ -59,6 +62,20 @@ class Rule:
             raise TrueriskError(
                 f"the rule {self.label!r} is {self.value!r}, but must be a finite number; use float(...)."
             )
+        if self.shaded and self.upright:
+            raise TrueriskError(f"the rule {self.label!r} is upright and shaded; only horizontal rules are shaded.")
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A switch above a figure: on, it shows the rows whose ``field`` is true; off, those whose field is false."""
+
+    field: str
+    title: str
+    on: bool = False  # at the start
+
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the switch {self.field!r}", "title")
 
 
 @dataclass(frozen=True)
@@ -67,10 +84,11 @@ class Figure:
 
     `series` is the field that colors and whose legend can be clicked; its values are names (at most six share a panel)
     or ordered numbers. `facet` gives each of its values a panel. `slider` is an axis without a place: the reader moves
-    through its values, the first one is shown at the start. `dots` are further rows (of x and y, and of series, facet,
-    and slider where they have them), drawn as plain points over the mark: training examples, say. `observed` are series
-    that were measured, on an axis of bounds: their tooltips round to the nearest. `claims` are names of the claims that
-    the figure shows. Rows whose y is None are left out.
+    through its values, from `starts_at` or the first one (rows without a value are always shown). `switches` choose
+    rows by yes or no; a row has the fields of all switches, or of none. `dots` are further rows (of x and y, and of
+    series, facet, slider, and switches where they have them), drawn as plain points over the mark: training examples,
+    say. `observed` are series that were measured, on an axis of bounds: their tooltips round to the nearest. `claims`
+    are names of the claims that the figure shows. Rows whose y is None are left out.
     """
 
     name: str  # of a downloaded file: letters, digits and hyphens
@@ -84,6 +102,8 @@ class Figure:
     series_title: str = ""
     facet: str | None = None
     slider: Axis | None = None
+    starts_at: Cell = None  # the value of the slider at the start; None: the first
+    switches: Sequence[Switch] = ()
     rules: Sequence[Rule] = ()
     claims: Sequence[str] = ()
     dots: Iterable[Mapping[str, Any]] = ()
@@ -99,9 +119,15 @@ class Figure:
         self._refuse_axes()
         counts = [self.y.counted_on] if isinstance(self.y.counted_on, str) else []
         for rows in ("rows", "dots"):
-            names = {*self.drawn_fields(), self.y.field, *counts}
+            names = {*self.drawn_fields(), *self.chosen_fields(), self.y.field, *counts}
             object.__setattr__(self, rows, plain_rows(getattr(self, rows), names, self.name))
         there = {name for row in self.rows for name in row}
+        moved = {name for row in self.dots for name in row}
+        for wanted in self.chosen_fields():
+            if there and wanted not in there | moved:
+                raise TrueriskError(
+                    f"no row of figure {self.name} has the field {wanted!r}, nor has a dot; leave its control out."
+                )
         for wanted in self.drawn_fields():
             if there and wanted not in there:
                 known = ", ".join(sorted(there))
@@ -119,14 +145,55 @@ class Figure:
             raise TrueriskError(f"the y axis of figure {self.name} is ordinal, which only a Map draws; swap x and y.")
         if self.x.ordinal and not isinstance(self.mark, (*get_args(Averaged), Map, Path)):
             raise TrueriskError(f"the x axis of figure {self.name} is ordinal, but {kind} needs numbers; use Bars.")
+        if any(rule.upright for rule in self.rules) and (self.x.ordinal or isinstance(self.mark, Bars | Slope)):
+            raise TrueriskError(f"figure {self.name} has an upright rule, but no numbers on its x axis; use Line.")
 
     def drawn_fields(self) -> list[str]:
         """The fields that rows must have."""
         own = [getattr(self.mark, each.name) for each in fields(self.mark) if each.name in ("value", "shape")]
         places = [self.x.field] if isinstance(self.mark, MADE) else [self.x.field, self.y.field]
-        slider = self.slider.field if self.slider else None
         counted = self.y.counted_on if isinstance(self.y.counted_on, str) else None
-        return [each for each in (*places, self.series, self.facet, slider, counted, *own) if each is not None]
+        return [each for each in (*places, self.series, self.facet, counted, *own) if each is not None]
+
+    def chosen_fields(self) -> list[str]:
+        """The fields by which slider and switches choose rows and dots."""
+        return [*([self.slider.field] if self.slider else []), *(switch.field for switch in self.switches)]
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Figures side by side that one slider and the same switches move together: a fit, and its point on a curve.
+
+    All of them have the slider and the switches of the first; the title of each stands above its panel. ``shares`` are
+    the widths of the panels relative to each other. Series of several panels have the same names in the same order.
+    """
+
+    name: str
+    title: str
+    caption: str
+    figures: Sequence[Figure]
+    shares: Sequence[float] = ()  # (): panels are equally wide
+    claims: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        plain_texts(self, f"the linked figures {self.name}", "title", "caption")
+        if not 2 <= len(self.figures) <= MOST_LINKED:
+            raise TrueriskError(f"{self.name} links {len(self.figures)} figures, but must link 2 to {MOST_LINKED}.")
+        first = self.figures[0]
+        for each in self.figures:
+            if _controls(each) != _controls(first) or not each.slider:
+                raise TrueriskError(
+                    f"the figures of {self.name} differ in slider or switches; give all of them the same."
+                )
+            if each.facet or isinstance(each.mark, Surface):
+                raise TrueriskError(f"figure {each.name} of {self.name} has panels of its own; leave out its facet.")
+        if self.shares and (len(self.shares) != len(self.figures) or not all(share > 0 for share in self.shares)):
+            raise TrueriskError(f"{self.name} has shares {self.shares}; give one positive number for each figure.")
+
+
+def _controls(figure: Figure) -> tuple[Any, ...]:
+    """What a reader may move."""
+    return figure.slider, figure.starts_at, tuple(figure.switches)
 
 
 @dataclass(frozen=True)
@@ -168,7 +235,7 @@ class Images:
     claims: Sequence[str] = ()
 
 
-Exhibit = Figure | Table | Images
+Exhibit = Figure | Linked | Table | Images
 
 
 def percent(value: float, digits: int = 1) -> str:

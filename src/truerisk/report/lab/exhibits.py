@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from truerisk.errors import TrueriskError
-from truerisk.lab.figure import Exhibit, Figure, Images, Table
+from truerisk.lab.figure import Exhibit, Figure, Images, Linked, Table
 from truerisk.lab.marks import Regions
 from truerisk.lab.plain import plain_texts
 from truerisk.lab.result import Result
@@ -14,6 +14,7 @@ from truerisk.progress import note
 from truerisk.report.figures import INK
 from truerisk.report.lab.figures import WIDTHS, glyph, lab_spec, safe_name, static_svg
 from truerisk.report.lab.keys import DOT, KIND, MEAN, SERIES, VALUE
+from truerisk.report.lab.linked import drawables, linked_rows, linked_spec, linked_svg
 from truerisk.report.lab.palette import colors, dashes, shapes
 from truerisk.report.lab.png import data_uri
 from truerisk.report.lab.rows import Drawable, drawable, panelled
@@ -83,7 +84,9 @@ def _exhibits(made: Any) -> list[Exhibit]:
     every = list(made)
     wrong = next((each for each in every if not isinstance(each, Exhibit)), None)
     if wrong is not None:
-        raise TrueriskError(f"an exhibit is a {type(wrong).__name__}; return a list of Figure, Table, or Images")
+        raise TrueriskError(
+            f"an exhibit is a {type(wrong).__name__}; return a list of Figure, Linked, Table, or Images"
+        )
     for each in every:
         plain_texts(each, each.name, "title", "caption")
     return every
@@ -115,15 +118,21 @@ def _exhibit(result: Result, exhibit: Exhibit, hero: bool, names: set[str], foun
             for strip in exhibit.strips if strip.tiles
         ]  # fmt: skip
         return {"kind": "images", "claims": claims, **common, "strips": strips}
-    drawn = drawable(exhibit)
-    figure = {"kind": "figure", "claims": claims, **common, **_figure(exhibit, drawn, hero)}
-    if drawn.rows:  # last: the script finds no place for a figure that could not be made
+    if isinstance(exhibit, Linked):
+        several = drawables(exhibit)
+        figure = {"kind": "figure", "claims": claims, **common, **_linked(exhibit, several, hero)}
+        live = _linked_script(exhibit, several, hero) if several else {}
+    else:
+        drawn = drawable(exhibit)
+        figure = {"kind": "figure", "claims": claims, **common, **_figure(exhibit, drawn, hero)}
+        live = _script(exhibit, drawn, hero) if drawn.rows else {}
+    if live:  # last: the script finds no place for a figure that could not be made
         file_name = f"{safe_name(result.experiment.name)}-{name}"
-        found.live.append({"name": name, "file_name": file_name, **_script(exhibit, drawn, hero)})
+        found.live.append({"name": name, "file_name": file_name, **live})
     return figure
 
 
-def _claims(result: Result, exhibit: Figure | Images) -> tuple[str, ...]:
+def _claims(result: Result, exhibit: Figure | Linked | Images) -> tuple[str, ...]:
     """The claims that it shows, of those that speak at this scale; a name that no claim has is refused."""
     known = {claim.name for claim in result.experiment.claims}
     unknown = next((name for name in exhibit.claims if name not in known), None)
@@ -141,9 +150,25 @@ def _figure(figure: Figure, drawn: Drawable, hero: bool) -> dict[str, Any]:
     if drawn.rows:
         wide, narrow = (static_svg(figure, drawn, width, hero) for width in STATIC)
     caption = " ".join(filter(None, [figure.caption, drawn.sentence]))
-    slides = {"slides": drawn.slides, "slider": figure.slider.title if figure.slider else "seen from"}
+    slides = _controls(figure, drawn)
     card = static_svg(figure, drawn, CARD if figure.facet else STATIC[1], hero) if hero and drawn.rows else ""
     return {"caption": caption, "note": left_out, "wide": wide, "narrow": narrow, "card": card, **slides}
+
+
+def _controls(figure: Figure, drawn: Drawable) -> dict[str, Any]:
+    """The slider and the switches above a figure."""
+    title = figure.slider.title if figure.slider else "seen from"
+    switches = [asdict(switch) for switch in figure.switches]
+    at = drawn.start % max(1, len(drawn.slides))
+    return {"slides": drawn.slides, "slider": title, "at": at, "switches": switches}
+
+
+def _linked(linked: Linked, drawn: list[Drawable], hero: bool) -> dict[str, Any]:
+    if not drawn:
+        return {"wide": "", "narrow": "", "card": ""}
+    wide, narrow, card = (linked_svg(linked, drawn, width, hero) for width in (*STATIC, CARD))
+    caption = " ".join(filter(None, [linked.caption, *dict.fromkeys(each.sentence for each in drawn)]))
+    return {"caption": caption, "wide": wide, "narrow": narrow, "card": card, **_controls(linked.figures[0], drawn[0])}
 
 
 def _not_drawn(points: int, why: str) -> str:
@@ -155,7 +180,7 @@ def _script(figure: Figure, drawn: Drawable, hero: bool) -> dict[str, Any]:
         "legend": _legend(figure, drawn),
         "legend_title": figure.series_title or (figure.mark.title if isinstance(figure.mark, Regions) else ""),
         "clickable": figure.series is not None and len(drawn.values(SERIES)) > 1,
-        "slides": drawn.slides,
+        **_controls(figure, drawn),
         "columns": [asdict(column) for column in drawn.columns],
         "rows": drawn.rows,
         "layouts": [
@@ -163,6 +188,28 @@ def _script(figure: Figure, drawn: Drawable, hero: bool) -> dict[str, Any]:
             for width in WIDTHS
         ],
         "file": lab_spec(figure, drawn, WIDTHS[-1], "file"),
+    }
+
+
+def _linked_script(linked: Linked, drawn: list[Drawable], hero: bool) -> dict[str, Any]:
+    """What the script needs of linked figures: as of one figure, with the columns of each panel."""
+    entries = {e["name"]: e for figure, each in zip(linked.figures, drawn, strict=True) for e in _legend(figure, each)}
+    series = [figure for figure in linked.figures if figure.series]
+    return {
+        "legend": list(entries.values()),
+        "legend_title": series[0].series_title if series else "",
+        "clickable": bool(series) and len(entries) > 1,
+        **_controls(linked.figures[0], drawn[0]),
+        "panels": [
+            {"title": figure.title, "columns": [asdict(column) for column in each.columns]}
+            for figure, each in zip(linked.figures, drawn, strict=True)
+        ],
+        "rows": linked_rows(drawn),
+        "layouts": [
+            {"width": width, "spec": linked_spec(linked, drawn, width, "page", hero), "named": False}
+            for width in WIDTHS
+        ],
+        "file": linked_spec(linked, drawn, WIDTHS[-1], "file"),
     }
 
 

@@ -51,19 +51,13 @@ def lab_spec(figure: Figure, drawn: Drawable, width: int, medium: Medium = "page
     file = medium == "file"
     facets = drawn.values(FACET) if figure.facet else []
     columns = _columns(len(facets), width)
-    panel = _panel(figure, drawn, width, columns, medium, hero)
-    inner: Json = {"width": panel.width, "height": panel.height, "layer": decorated(panel, layers(panel))}
-    spec: Json = {
-        "data": {"name": DATA},
-        "params": _params(figure, drawn),
-        "padding": 24 if file else {"left": 0, "right": 2 * PADDING, "top": 4, "bottom": 2},
-        "background": WHITE if file else "transparent",
-        "config": _config(panel),
-    }
+    panel = panel_of(figure, drawn, width, columns, medium, hero)
+    inner = view(panel)
+    spec = frame(panel, params(figure, drawn), file)
     if panel.x.get("axis", {}).get("labelAngle"):  # slanted labels reach to the left of the axis
         spec["padding"] = 40 if file else {**spec["padding"], "left": 26}
     if file:
-        spec["title"] = _title(figure, panel, width)
+        spec["title"] = title_of(figure.title, panel, width)
     if isinstance(figure.mark, Surface):
         return spec | _with_surface(panel, inner, width)
     if facets:
@@ -84,24 +78,48 @@ def lab_spec(figure: Figure, drawn: Drawable, width: int, medium: Medium = "page
     return spec | inner | {"autosize": {"type": "fit-x", "contains": "padding"}, "width": width}
 
 
+def view(panel: Panel) -> Json:
+    """A panel with everything in it."""
+    return {"width": panel.width, "height": panel.height, "layer": decorated(panel, layers(panel))}
+
+
+def frame(panel: Panel, moved: list[Json], file: bool) -> Json:
+    """What a specification has around its panels; ``moved`` are the parameters that a reader may change."""
+    return {
+        "data": {"name": DATA},
+        "params": moved,
+        "padding": 24 if file else {"left": 0, "right": 2 * PADDING, "top": 4, "bottom": 2},
+        "background": WHITE if file else "transparent",
+        "config": _config(panel),
+    }
+
+
 def static_svg(figure: Figure, drawn: Drawable, width: int, hero: bool = False, medium: Medium = "static") -> str:
     """The figure as an SVG element for readers without JavaScript; of a slider, its first value."""
     spec = lab_spec(figure, drawn, width, medium, hero)
+    return drawn_svg(spec, [row for row in drawn.rows if at_start(row, drawn)], f"{safe_name(figure.name)}-{width}")
+
+
+def at_start(row: Json, drawn: Drawable) -> bool:
+    """Whether a row is shown before anyone moves a slider or a switch."""
+    return row.get(SLIDE) in (None, drawn.start, -1 - drawn.start // max(1, len(drawn.slides)))
+
+
+def drawn_svg(spec: Json, rows: list[Json], prefix: str) -> str:
+    """A specification with its rows as an SVG element, without marks that only carry tooltips."""
     for view in [spec.get("spec", spec), *spec.get("hconcat", []), *spec.get("vconcat", [])]:
         if "layer" in view:
             view["layer"] = [layer for layer in view["layer"] if layer["encoding"].get("opacity") != HIDDEN]
-    rows = [row for row in drawn.rows if row.get(SLIDE, 0) == 0]
     svg: str = extra("vl_convert").vegalite_to_svg(spec | {"datasets": {DATA: rows}})
     # Several figures share a page, so the identifiers (of a legend's colors) get the name of the figure.
     found: dict[str, int] = {}
-    prefix = f"{safe_name(figure.name)}-{width}"
     return re.sub(IDENTIFIERS, lambda match: f"{match[1]}{prefix}-{found.setdefault(match[2], len(found))}", svg)
 
 
-def _params(figure: Figure, drawn: Drawable) -> list[Json]:
+def params(figure: Figure, drawn: Drawable) -> list[Json]:
     """What a reader may change: the series that stand out, the value of the slider."""
     found: list[Json] = [{"name": CHOSEN, "value": []}] if figure.series else []
-    return found + ([{"name": CHOICE, "value": 0}] if drawn.slides else [])
+    return found + ([{"name": CHOICE, "value": drawn.start}] if drawn.slides or figure.switches else [])
 
 
 def _columns(panels: int, width: int) -> int:
@@ -114,7 +132,7 @@ def _columns(panels: int, width: int) -> int:
     return math.ceil(panels / math.ceil(panels / most)) if panels else 1
 
 
-def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, medium: Medium, hero: bool) -> Panel:
+def panel_of(figure: Figure, drawn: Drawable, width: int, columns: int, medium: Medium, hero: bool) -> Panel:
     font = 13 if width < 600 else 15
     ink, paper = (BLACK, WHITE) if medium == "file" else (INK, PAPER)
     aside = room_aside(figure, drawn, width, font)
@@ -131,7 +149,7 @@ def _panel(figure: Figure, drawn: Drawable, width: int, columns: int, medium: Me
     if isinstance(figure.mark, Path) and figure.mark.equal:
         ends = (sum(ends) - span(figure, drawn)) / 2, (sum(ends) + span(figure, drawn)) / 2
     if aside:
-        rules = [Placed(rule, rule.value, ASIDE) for rule in figure.rules]
+        rules = [Placed(rule, rule.value, ASIDE) for rule in figure.rules if not rule.upright]
     elif figure.rules and Y not in drawn.orders:
         rules, ends = place_rules(figure, drawn, (panel.width, panel.height), font, ends, room > 0)
     return replace(
@@ -226,10 +244,10 @@ def _header(panel: Panel, names: list[str]) -> Json:
     }
 
 
-def _title(figure: Figure, panel: Panel, width: int) -> Json:
+def title_of(title: str, panel: Panel, width: int) -> Json:
     """A file must speak for itself; on a page the title stands above the figure."""
     size = panel.font + 6
-    text = {"text": wrapped(figure.title, 0.8 * width, size), "fontSize": size, "fontWeight": 600}
+    text = {"text": wrapped(title, 0.8 * width, size), "fontSize": size, "fontWeight": 600}
     return {"anchor": "start", "color": panel.ink, "offset": 14, **text}
 
 

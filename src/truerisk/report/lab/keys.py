@@ -9,7 +9,8 @@ LEFT, RIGHT, BOTTOM, TOP = "xa", "xb", "ya", "yb"  # the edges of a bin, or of a
 VALUE = "z"  # what a map or a polygon colors by
 SHAPE, ORDER = "p", "o"  # which polygon or line a row belongs to, and its place there
 SEEN_X, SEEN_Y = "qx", "qy"  # a corner of a surface as it is seen
-SLIDE = "v"  # which value of the slider: its number in order
+SLIDE = "v"  # which state of slider and switches: see `report.lab.rows`
+PANEL = "n"  # which of several linked figures: its number in order
 GROUP = "g"  # which seed
 TEXT = "w"  # the words of a label
 

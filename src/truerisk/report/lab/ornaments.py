@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+from truerisk.lab.figure import Rule
 from truerisk.lab.marks import Bars, Histogram
 from truerisk.report.lab.ends import GAP
-from truerisk.report.lab.keys import SERIES, SLIDE, TEXT, Json
-from truerisk.report.lab.panel import CHOICE, Panel
+from truerisk.report.lab.keys import SERIES, TEXT, Json, X
+from truerisk.report.lab.panel import Panel
 from truerisk.report.lab.rules import ASIDE
 
 TINT = 0.12  # opacity of a shaded region
@@ -13,7 +16,7 @@ TINT = 0.12  # opacity of a shaded region
 
 def decorated(panel: Panel, marks: list[Json]) -> list[Json]:
     """All layers of a panel, from the back to the front."""
-    lines = _rule_lines(panel)
+    lines = [*_upright(panel), *_rule_lines(panel)]
     in_front = isinstance(panel.figure.mark, Bars | Histogram)  # bars would hide them
     marks = [*marks, *lines] if in_front else [*lines, *marks]
     return [*_shades(panel), *marks, *_rule_labels(panel), *_names(panel)]
@@ -32,6 +35,31 @@ def _rule_lines(panel: Panel) -> list[Json]:
     data = {"values": [{"value": placed.rule.value} for placed in panel.rules]}
     y = {**panel.y, "field": "value"}
     return [{"data": data, "mark": mark, "encoding": {"y": y}}] if panel.rules else []
+
+
+def _upright(panel: Panel) -> list[Json]:
+    """Vertical rules; their labels stand above the panel, one line each, towards the middle."""
+    on_paper = X not in panel.drawn.orders
+    rules = [r for r in panel.figure.rules if r.upright and on_paper and (r.value > 0 or not panel.figure.x.log)]
+    mark = {"type": "rule", "strokeDash": [6, 5], "strokeWidth": 1.75, "color": panel.ink, "tooltip": None}
+    text = {"type": "text", "baseline": "bottom", "fontSize": panel.font, "color": panel.ink, "tooltip": None}
+    found: list[Json] = []
+    for line, rule in enumerate(sorted(rules, key=lambda rule: rule.value)):
+        data, x = {"values": [{"value": rule.value, "label": rule.label}]}, {**panel.x, "field": "value"}
+        share = _share(rule, panel)
+        side = {"align": "left", "dx": -2} if share <= 0.5 else {"align": "right", "dx": 2}  # towards the middle
+        style = {**text, **side, "dy": -GAP - 1.2 * panel.font * line, "limit": max(share, 1 - share) * panel.width}
+        found.append({"data": data, "mark": mark, "encoding": {"x": x}})
+        place = {"x": x, "y": {"value": 0}, "text": {"field": "label", "type": "nominal"}}
+        found.append({"data": data, "mark": style, "encoding": place})
+    return found
+
+
+def _share(rule: Rule, panel: Panel) -> float:
+    """How far along the x axis an upright rule stands, from 0 to 1."""
+    read = math.log if panel.figure.x.log else float
+    low, high = (read(end) for end in panel.x["scale"]["domain"])
+    return (read(rule.value) - low) / (high - low) if low < high else 0.5
 
 
 def _rule_labels(panel: Panel) -> list[Json]:
@@ -59,8 +87,7 @@ def _names(panel: Panel) -> list[Json]:
         return []
     mark = {"type": "text", "align": "left", "baseline": "middle", "dx": GAP, "fontSize": panel.font, "tooltip": None}
     place = {"x": {"value": "width"}, "y": panel.y, "text": {"field": TEXT, "type": "nominal"}}
-    of_slide = f"(datum.{SLIDE} === {CHOICE} || !isValid(datum.{SLIDE}))" if panel.drawn.slides else "true"
-    named, heading = ([{"filter": f"{of_slide} && datum.{SERIES} {sign} ''"}] for sign in ("!==", "==="))
+    named, heading = ([{"filter": f"{panel.of_state} && datum.{SERIES} {sign} ''"}] for sign in ("!==", "==="))
     bold = {**mark, "fontWeight": 600}
     data = {"data": {"values": list(panel.labels)}}
     colored = {**panel.look("color"), **panel.strength(1)}

@@ -54,10 +54,21 @@ class Panel:
 
     def rows(self, kind: str = MEAN) -> list[Json]:
         """The transform that keeps rows of one kind, and of the slider's value."""
-        test = f"datum.{KIND} === '{kind}'"
-        if self.drawn.slides:
-            test += f" && (datum.{SLIDE} === {CHOICE} || !isValid(datum.{SLIDE}))"
-        return [{"filter": test}]
+        return [{"filter": f"datum.{KIND} === '{kind}' && {self.of_state}"}]
+
+    @property
+    def of_state(self) -> str:
+        """The expression that keeps rows of the state that slider and switches are in."""
+        count = len(self.drawn.slides)
+        if not count and not self.figure.switches:
+            return "true"
+        ever = f"(datum.{SLIDE} === {CHOICE} || !isValid(datum.{SLIDE})"
+        # a row of one setting of the switches, whatever the slider says
+        return (
+            f"{ever} || datum.{SLIDE} === -1 - floor({CHOICE} / {max(1, count)}))"
+            if self.figure.switches
+            else f"{ever})"
+        )
 
     def layer(self, mark: Json, encoding: Json, kind: str = MEAN, more: Sequence[Json] = ()) -> Json:
         return {"transform": [*self.rows(kind), *more], "mark": mark, "encoding": encoding}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Axis, Figure
 from truerisk.lab.marks import Bars, Histogram, Map, Polygons, Regions, Slope, Surface
 from truerisk.lab.plain import clean, number
@@ -64,6 +65,7 @@ class Drawable:
     unfit: int = 0
     sentence: str = ""
     slides: list[str] = field(default_factory=list)  # the values of the slider in words
+    start: int = 0  # the state at the start
     ordered: bool = False  # the series are numbers, in order
     faceted: bool = False
 
@@ -113,7 +115,7 @@ def drawable(figure: Figure) -> Drawable:
     from truerisk.report.lab.marks.surface import angles
 
     figure = panelled(figure)
-    slides = _values(figure, figure.slider.field) if figure.slider else []
+    slides = slider_values(figure)
     orders = {key: _order(figure, axis) for key, axis in ((X, figure.x), (Y, figure.y)) if separate(axis, figure)}
     pairs, left_out, unfit = [], 0, 0
     for raw in figure.rows:
@@ -144,7 +146,9 @@ def drawable(figure: Figure) -> Drawable:
     told = [_slide_words(figure.slider, value) for value in slides] if figure.slider else []
     if isinstance(figure.mark, Surface):
         told = [f"{degrees}\u00b0" for degrees in angles()]
-    return Drawable(rows, columns, orders, left_out, unfit, sentence, told, ordered, figure.facet is not None)
+    first = slides.index(figure.starts_at) if figure.starts_at in slides else 0
+    start = first + max(1, len(slides)) * sum(2**k for k, switch in enumerate(figure.switches) if switch.on)
+    return Drawable(rows, columns, orders, left_out, unfit, sentence, told, start, ordered, figure.facet is not None)
 
 
 def _needed(figure: Figure, raw: Mapping[str, Any]) -> list[Any]:
@@ -185,8 +189,9 @@ def _row(
     for key, name in ((SERIES, figure.series), (FACET, figure.facet)):
         if name is not None and (name in raw or not dot):
             row[key] = words(raw.get(name)) or words(None)
-    if figure.slider and raw.get(figure.slider.field) is not None:  # a row without a value is always shown
-        row[SLIDE] = slides.index(raw[figure.slider.field]) if raw[figure.slider.field] in slides else -1
+    state = _state(figure, raw, slides)
+    if state is not None:
+        row[SLIDE] = state
     if isinstance(figure.mark, Polygons) and not dot:
         row[SHAPE] = words(raw.get(figure.mark.shape))
     if (value_field := getattr(figure.mark, "value", None)) and (value_field in raw or not dot):
@@ -196,6 +201,30 @@ def _row(
         if row[VALUE] is None:
             return None
     return row
+
+
+def slider_values(figure: Figure) -> list[Any]:
+    """The values of the slider in order: those of rows and of dots."""
+    every = [*figure.rows, *figure.dots]
+    return _sorted(row.get(figure.slider.field) for row in every) if figure.slider else []
+
+
+def _state(figure: Figure, raw: Mapping[str, Any], slides: list[Any]) -> int | None:
+    """In which state of slider and switches a row is shown; None: always.
+
+    States count the values of the slider, once for each setting of the switches (which count in binary). A row that
+    knows only the switches has -1 minus their setting, and is shown for all values of the slider.
+    """
+    flips = [raw.get(switch.field) for switch in figure.switches]
+    value = raw.get(figure.slider.field) if figure.slider else None
+    if not flips or all(flip is None for flip in flips):
+        if value is not None and flips:
+            raise TrueriskError(f"figure {figure.name} has a row without its switches; give it all their fields.")
+        return None if value is None else slides.index(value)
+    if not all(isinstance(flip, bool) for flip in flips):
+        raise TrueriskError(f"figure {figure.name} has {flips} for its switches; give True or False for each of them.")
+    setting = sum(2**k for k, flip in enumerate(flips) if flip)
+    return -1 - setting if value is None else setting * len(slides) + slides.index(value)
 
 
 def _off_paper(figure: Figure, row: dict[str, Any]) -> bool:
@@ -240,7 +269,11 @@ def _told(figure: Figure, columns: list[Column], row: dict[str, Any]) -> dict[st
 
 def _values(figure: Figure, name: str) -> list[Any]:
     """The different values of a field of the raw rows, in order of appearance; numbers by size."""
-    values = _different(row.get(name) for row in figure.rows)
+    return _sorted(row.get(name) for row in figure.rows)
+
+
+def _sorted(found: Iterable[Any]) -> list[Any]:
+    values = _different(found)
     numbers = all(number(value) is not None and not isinstance(value, bool) for value in values)
     return sorted(values) if numbers else values
 

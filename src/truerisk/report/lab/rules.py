@@ -13,7 +13,7 @@ from truerisk.lab.marks import Bars, Histogram, Line, Slope
 from truerisk.report.lab.keys import DOT as POINT
 from truerisk.report.lab.keys import FACET, GROUP, HIGH, KIND, LOW, SERIES, Json, X, Y
 from truerisk.report.lab.rows import Drawable
-from truerisk.report.lab.scales import EDGE, slope_places
+from truerisk.report.lab.scales import EDGE, slope_places, x_numbers
 from truerisk.report.labels import text_width
 
 DOT = 6  # pixels from the middle of a point to its edge, and a little air
@@ -64,7 +64,7 @@ class _Paper:
 
     @cached_property
     def x_ends(self) -> tuple[float, float]:
-        numbers = self.drawn.numbers(X) + ([0.0] if self.figure.x.zero and not self.figure.x.log else [])
+        numbers = x_numbers(self.figure, self.drawn)
         low, high = min(numbers), max(numbers)
         return (math.log(low), math.log(high)) if self.figure.x.log else (low, high)
 
@@ -101,7 +101,8 @@ def place_rules(
     figure: Figure, drawn: Drawable, size: tuple[float, float], font: int, ends: tuple[float, float], named: bool
 ) -> tuple[list[Placed], tuple[float, float]]:
     """The rules with places for their labels, and the ends of the y axis, extended upwards if a label needs it."""
-    rules = sorted((r for r in figure.rules if r.value > 0 or not figure.y.log), key=lambda rule: rule.value)
+    rules = [r for r in figure.rules if not r.upright and (r.value > 0 or not figure.y.log)]
+    rules.sort(key=lambda rule: rule.value)
     placed: list[Placed] = []
     for _ in range(1 + GROW):
         paper = _Paper(figure, drawn, *size, font, *ends, named)

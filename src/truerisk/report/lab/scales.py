@@ -55,7 +55,7 @@ def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int, named: 
             "axis": {"title": title, "grid": False, **_side_by_side(drawn.orders[X], width, font)},
             "scale": scale,
         }
-    numbers = drawn.numbers(X, LEFT, RIGHT) + ([0.0] if figure.x.zero and not figure.x.log else [])
+    numbers = x_numbers(figure, drawn)
     full = isinstance(figure.mark, FULL)
     ends = [min(numbers), max(numbers)]
     if isinstance(figure.mark, Path) and figure.mark.equal:
@@ -69,6 +69,13 @@ def x_encoding(figure: Figure, drawn: Drawable, width: float, font: int, named: 
         "scale": scale,
         "axis": {"title": title, "labelPadding": 9, **ticks(figure.x, numbers, width), **_no_grid(figure)},
     }
+
+
+def x_numbers(figure: Figure, drawn: Drawable) -> list[float]:
+    """All that must have a place on a continuous x axis, upright rules included."""
+    upright = [rule.value for rule in figure.rules if rule.upright and (rule.value > 0 or not figure.x.log)]
+    zero = [0.0] if figure.x.zero and not figure.x.log else []
+    return drawn.numbers(X, LEFT, RIGHT) + upright + zero
 
 
 def y_encoding(figure: Figure, drawn: Drawable, height: float, ends: tuple[float, float], font: int) -> Json:
@@ -109,7 +116,7 @@ def titled(axis: Axis) -> str:
 
 def y_domain(figure: Figure, drawn: Drawable) -> tuple[float, float]:
     """From where to where the y axis goes: all that is drawn, the rules included, and a little room."""
-    values = drawn.numbers(Y, LOW, HIGH, BOTTOM, TOP) + [rule.value for rule in figure.rules]
+    values = drawn.numbers(Y, LOW, HIGH, BOTTOM, TOP) + [rule.value for rule in figure.rules if not rule.upright]
     bars = isinstance(figure.mark, Bars | Histogram)
     if figure.y.log:
         positive = [value for value in values if value > 0]
@@ -184,8 +191,17 @@ def log_ticks(numbers: Sequence[float], length: float) -> list[float]:
     powers = [10.0**k for k in decades if low <= 10.0**k <= high]
     if len(powers) > 2:
         return powers[:: math.ceil(len(powers) / max(2, length // TICK_ROOM))]
-    finer = [m * 10.0**k for k in decades for m in (1, 2, 5) if low <= m * 10.0**k <= high]
-    return finer if len(finer) > 1 else _even(low, high)
+    for multiples in ((1, 2, 5), (1, 5), (1,)):
+        finer = [m * 10.0**k for k in decades for m in multiples if low <= m * 10.0**k <= high]
+        room = length / math.log(high / low) if low < high else 0.0  # pixels for a factor of e
+        if len(finer) > 1 and all(math.log(b / a) * room >= _wide(b) for a, b in pairwise(finer)):
+            return finer
+    return powers if len(powers) > 1 else _even(low, high)
+
+
+def _wide(value: float) -> float:
+    """Pixels that the label of a tick takes, with some air."""
+    return 8 * len(f"{value:,.10g}") + 10
 
 
 def _short(value: float) -> bool:

@@ -16,10 +16,16 @@ const cell = (column, value) => {
 // A bound comes with its text, because it must not be rounded down.
 const shown = (column, datum) => datum[column.text] ?? cell(column, datum[column.key]);
 
+// Linked figures have the columns of each panel; a row says which panel it is of.
+const columns = (figure, datum) => figure.panels ? figure.panels[datum.n].columns : figure.columns;
+// A state counts the values of the slider, once for each setting of the switches; below 0 there is no such value.
+const there = (column, datum) => datum[column.key] !== undefined && datum[column.key] !== null && !(column.key === "v" && datum.v < 0);
+const slide = (figure, datum) => figure.slides[datum.v % Math.max(1, figure.slides.length)];
+
 function tooltip(figure) {
-  const row = (datum, safe) => figure.columns
-    .filter((column) => datum[column.key] !== undefined && datum[column.key] !== null)
-    .map((c) => [c.title, c.key === "v" ? figure.slides[datum.v] : shown(c, datum)])
+  const row = (datum, safe) => columns(figure, datum)
+    .filter((column) => there(column, datum))
+    .map((c) => [c.title, c.key === "v" ? slide(figure, datum) : shown(c, datum)])
     .map(([title, text]) => `<tr><th>${safe(title)}</th><td>${safe(text)}</td></tr>`).join("");
   return { disableDefaultStyle: true, formatTooltip: (datum, safe) => `<table>${row(datum, safe)}</table>` };
 }
@@ -80,8 +86,18 @@ const files = {
   },
   async csv(figure) {
     const quoted = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
-    const lines = [figure.columns.map((column) => quoted(column.field))];
-    for (const row of figure.rows.filter((each) => each.k === "m")) lines.push(figure.columns.map((column) => quoted(column.key === "v" ? figure.slides[row.v] : row[column.key])));
+    const every = figure.panels ? figure.panels.flatMap((panel) => panel.columns) : figure.columns;
+    const fields = [...new Set(every.map((column) => column.field))];
+    const first = figure.panels ? ["panel"] : [];
+    const switches = (figure.switches ?? []).map((each) => each.field);
+    const lines = [[...first, ...switches, ...fields].map(quoted)];
+    const steps = Math.max(1, figure.slides.length);
+    for (const row of figure.rows.filter((each) => each.k === "m")) {
+      const own = new Map(columns(figure, row).filter((c) => there(c, row)).map((c) => [c.field, c.key === "v" ? slide(figure, row) : row[c.key]]));
+      const setting = row.v < 0 ? -1 - row.v : Math.floor(row.v / steps);
+      const flips = switches.map((_, k) => row.v === undefined ? "" : Boolean((setting >> k) & 1));
+      lines.push([...(figure.panels ? [figure.panels[row.n].title] : []), ...flips, ...fields.map((field) => own.get(field))].map(quoted));
+    }
     return new Blob([lines.map((line) => line.join(",") + "\r\n").join("")], { type: "text/csv" });
   },
 };
@@ -118,13 +134,25 @@ function legend(figure, place, state, change) {
 function slider(figure, place, state, change) {
   const box = place.querySelector(".slide");
   if (!box) return;
-  const [input, output, play] = ["input", "output", ".play"].map((part) => box.querySelector(part));
+  const [input, output, play] = ["input[type=range]", "output", ".play"].map((part) => box.querySelector(part));
+  const switches = [...box.querySelectorAll("input[type=checkbox]")];
   const show = () => {
-    state.slide = Number(input.value);
-    output.textContent = figure.slides[state.slide];
-    input.setAttribute("aria-valuetext", output.textContent);
+    const setting = switches.reduce((sum, each, k) => sum + (each.checked ? 2 ** k : 0), 0);
+    state.slide = setting * Math.max(1, figure.slides.length) + Number(input?.value ?? 0);
+    if (input) {
+      output.textContent = figure.slides[Number(input.value)];
+      input.setAttribute("aria-valuetext", output.textContent);
+    }
     change("slide");
   };
+  switches.forEach((each, k) => {
+    each.checked = figure.switches[k].on;
+    each.addEventListener("change", show);
+  });
+  if (input) input.value = figure.at;
+  show();
+  box.hidden = false;
+  if (!input) return;
   let timer = 0;
   const stop = () => { clearInterval(timer); timer = 0; play.textContent = "\u25b6"; };
   input.addEventListener("input", () => { stop(); show(); });
@@ -139,9 +167,6 @@ function slider(figure, place, state, change) {
       if (Number(input.value) === figure.slides.length - 1) stop();
     }, figure.slides.length > 8 ? 450 : 900);
   });
-  input.value = 0;
-  input.setAttribute("aria-valuetext", output.textContent);
-  box.hidden = false;
 }
 
 async function live(figure) {
