@@ -37,7 +37,13 @@ def show_list(scale: str, json: bool) -> None:
             for name, entry in ENTRIES.items()
         }
         entries = [
-            {"name": name, "title": entry.title, "chapter": entry.chapter, "scales": sizes[name]}
+            {
+                "name": name,
+                "title": entry.title,
+                "chapter": entry.chapter,
+                "own_data": entry.own_data,
+                "scales": sizes[name],
+            }
             for name, entry in ENTRIES.items()
         ]
         print(json_module.dumps({"experiments": entries}))
@@ -52,9 +58,10 @@ def show_list(scale: str, json: bool) -> None:
             chapter = entry.chapter
             table.add_row(f"[bold]{chapter}[/bold]", "", "", "", end_section=False)
         runs, claims = entry.sizes.get(scale, ("-", "-"))
-        table.add_row(f"  {name}", str(runs), str(claims), escape(entry.title))
+        table.add_row(f"  {name}{'*' if entry.own_data else ''}", str(runs), str(claims), escape(entry.title))
     console.print(table)
-    console.print(f"\nRuns and claims are those of the {scale} scale. Scales (--scale):")
+    console.print("\n* takes a dataset of your own: truerisk lab run NAME --data mine.npz")
+    console.print(f"Runs and claims are those of the {scale} scale. Scales (--scale):")
     for each, meaning in SCALES.items():
         console.print(f"  {each:8}{meaning}", soft_wrap=True)
     console.print("\nRun one with: truerisk lab run NAME, everything with: truerisk lab run --all")

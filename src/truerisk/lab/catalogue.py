@@ -26,6 +26,7 @@ class Entry(NamedTuple):
     title: str
     chapter: str
     sizes: Mapping[str, tuple[int, int]]  # scale -> runs, claims that it can settle
+    own_data: bool = False  # takes --data
 
     @property
     def scales(self) -> list[str]:
@@ -37,6 +38,7 @@ ENTRIES: dict[str, Entry] = {
         "Networks fit random labels",
         "fitting noise",
         {"smoke": (28, 10), "quick": (140, 10), "medium": (150, 10), "paper": (93, 10)},
+        own_data=True,
     ),
     "regularizers": Entry(
         "Do explicit regularizers explain generalization?",
@@ -47,6 +49,7 @@ ENTRIES: dict[str, Entry] = {
         "Do convex models need a regularizer where networks do not?",
         "fitting noise",
         {"smoke": (32, 6), "quick": (128, 6), "medium": (104, 6), "paper": (104, 6)},
+        own_data=True,
     ),
     "rademacher": Entry(
         "Rademacher complexity: how well do networks follow random signs?",

@@ -22,7 +22,7 @@ def on_own_data(experiment: Experiment, scale: str, name: str) -> tuple[Experime
     """
     if experiment.own_data is None:
         raise TrueriskError(
-            f"{experiment.name} takes no --data; leave it out, or run random-labels or convex-regularization."
+            f"{experiment.name} takes no --data; leave it out, or run an experiment that `truerisk lab list` marks."
         )
     data = load(name)
     if len(data) < FEWEST:

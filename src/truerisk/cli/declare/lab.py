@@ -54,7 +54,7 @@ def lab_run(
     ] = "local",
     out: Annotated[str, typer.Option(help="Folder (or any fsspec path) for records and pages.")] = "runs",
     data: Annotated[
-        str | None, typer.Option(help="Dataset of your own (random-labels, convex-regularization).")
+        str | None, typer.Option(help="Dataset of your own (experiments that lab list marks with *).")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes.", show_default="as many as cores")] = None,
     json: Json = False,
