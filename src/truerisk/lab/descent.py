@@ -12,7 +12,7 @@ import numpy as np
 
 from truerisk.lab.claim import Checked, Number
 from truerisk.lab.effect import Above
-from truerisk.lab.rows import Rows
+from truerisk.lab.rows import IncompleteError, Rows
 
 NEAR = 0.05  # distance from the threshold that still counts as "at" it
 EPSILON = 0.1  # training error up to which examples count as fitted
@@ -40,6 +40,8 @@ def peak_at_threshold(runs: Rows, field: str = "test_squared", along: str = "cou
     n, places, values = runs.complete(field)[0]["n"], curve(runs, along), curve(runs, field)
     near = {ratio for ratio, place in places.items() if abs(place / n - 1) <= NEAR + 1e-9}
     inside, outside = ([v for ratio, v in values.items() if (ratio in near) is wanted] for wanted in (True, False))
+    if not inside or not outside:
+        raise IncompleteError(f"no {along} within {NEAR:.0%} of n = {n}, or none elsewhere")
     return float(max(inside) / max(outside))
 
 

@@ -143,8 +143,8 @@ def _independent(places: Sequence[Row]) -> Figure:
         "independent",
         "Which features count?",
         "Squared test error of ReLU features near the threshold, against all of them and against those that can be "
-        "linearly independent. Units that are off for all images, or on for all, add little. If they explain a shift of "
-        "the peak, the curve of independent features peaks at 1.",
+        "linearly independent. Units that are off for all images, or on for all, add little. If they explain a shift "
+        "of the peak, the curve of independent features peaks at 1.",
         _first_of_each(rows),
         Axis("ratio", "features / training examples"),
         Axis("test_squared", "squared test error", log=True),
