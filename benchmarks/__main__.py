@@ -23,6 +23,7 @@ NAMES = (
     "rescaling",
     "tightening",
     "engine",
+    "nested_least_squares",
     "measures",
 )
 

@@ -76,6 +76,11 @@ ENTRIES: dict[str, Entry] = {
         "interpolation",
         {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
     ),
+    "double-descent": Entry(
+        "Double descent: more features than examples",
+        "overparameterization",
+        {"smoke": (11, 10), "quick": (85, 10), "medium": (45, 9), "paper": (9, 4)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",

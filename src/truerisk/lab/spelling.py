@@ -21,6 +21,8 @@ NAMES = {
     "fashion-mnist": "Fashion-MNIST",
     "cifar-10": "CIFAR-10",
     "gaussian": "Gaussian points",
+    "fourier": "Fourier features",
+    "relu": "ReLU features",
 }
 # Fields whose values are numbers: the words before the number, and after it.
 FIELDS = {

@@ -45,14 +45,23 @@ class RandomFeatures:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Features in float64; inputs of more than one axis are flattened."""
+        return feature_scale(self.width) * self.block(X, 0, self.width)
+
+    def block(self, X: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """The features from ``start`` up to ``stop``, without the factor sqrt(2/N): they are the same for every N."""
         flat = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
         if flat.shape[1] != self.directions.shape[1]:
             raise TrueriskError(
                 f"the inputs have {flat.shape[1]} coordinates, but the features take {self.directions.shape[1]}; "
                 "draw features for these inputs."
             )
-        angles = flat @ self.directions.T + self.offsets
-        return math.sqrt(2 / self.width) * (np.cos(angles) if self.kind == "fourier" else np.maximum(angles, 0))
+        angles = flat @ self.directions[start:stop].T + self.offsets[start:stop]
+        return np.cos(angles) if self.kind == "fourier" else np.maximum(angles, 0)
+
+
+def feature_scale(width: int) -> float:
+    """The factor sqrt(2/N) of N features, with which norms of readouts are comparable between widths."""
+    return math.sqrt(2 / width)
 
 
 def random_features(inputs: int, width: int, seed: int, kind: str = "relu", bandwidth: float = 1.0) -> RandomFeatures:
