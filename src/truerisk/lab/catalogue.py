@@ -73,6 +73,11 @@ ENTRIES: dict[str, Entry] = {
         "interpolation",
         {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
     ),
+    "kernels": Entry(
+        "Do random features become a kernel machine?",
+        "overparameterization",
+        {"smoke": (11, 11), "quick": (55, 11), "medium": (33, 11), "paper": (33, 11)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
