@@ -23,7 +23,7 @@ import numpy as np
 from truerisk.data import Data
 from truerisk.lab.claim import OURS, AnyClaim, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
-from truerisk.lab.feature_limit import solve
+from truerisk.lab.feature_limit import SPARE, solve
 from truerisk.lab.own_data import fit_sizes
 from truerisk.lab.papers import BELKIN
 from truerisk.lab.rows import Rows
@@ -85,7 +85,7 @@ def own_data(setting: Setting, data: Data) -> Setting | None:
     if setting["kernel"] == "arc-cosine" and math.prod(data.input_shape) == 1:
         return None
     if setting["kind"] == "approximation":
-        return {**setting, "n": min(setting["n"], len(data))}
+        return {**setting, "n": min(setting["n"], len(data) - SPARE)}
     return fit_sizes(setting, data) if setting["kind"] == "predictor" else setting
 
 
