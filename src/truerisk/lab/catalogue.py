@@ -78,6 +78,11 @@ ENTRIES: dict[str, Entry] = {
         "overparameterization",
         {"smoke": (11, 11), "quick": (55, 11), "medium": (33, 11), "paper": (33, 11)},
     ),
+    "infinite-width": Entry(
+        "Is an infinitely wide regularized network a convex problem?",
+        "overparameterization",
+        {"smoke": (2, 6), "quick": (10, 6), "medium": (9, 6), "paper": (6, 6)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
