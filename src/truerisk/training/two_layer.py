@@ -54,7 +54,7 @@ def train_two_layer(
 
     Weight decay is part of the gradient, so the minimized function is the objective above.
 
-    >>> network = train_two_layer(np.array([[-1.0], [1.0]]), np.array([1.0, 1.0]), 4, 1e-3, seed=0, steps=500)
+    >>> network = train_two_layer(np.array([[-1.0], [1.0]]), np.array([1.0, 1.0]), 32, 1e-3, seed=0, steps=1000)
     >>> network(np.array([[-1.0], [1.0]])).round(1).tolist()
     [1.0, 1.0]
     """

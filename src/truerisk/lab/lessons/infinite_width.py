@@ -22,7 +22,7 @@ WIDTH = Axis("width", "hidden units", log=True)
 BEST, WORST = "best start", "worst start"
 CONVEX, NETWORK = "convex solution", "trained network"
 # The demo: a curve through the points of the line, at these widths.
-SHOWN, POINTS, PENALTY, STEPS, STARTS = (1, 2, 4, 8, 16, 64), 20, 1e-3, 6000, 2
+SHOWN, POINTS, PENALTY, STEPS, STARTS = (1, 2, 4, 8, 16, 64), 20, 1e-3, 4000, 2
 
 
 def figures(rows: Rows) -> Sequence[Exhibit]:
