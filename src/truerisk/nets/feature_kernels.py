@@ -7,8 +7,8 @@ With D = (x - z) / s for a bandwidth s, Fourier features have one of three spect
     laplacian   k = exp(-|D|_1)              Cauchy frequencies
     cauchy      k = prod 1 / (1 + D_i^2)     Laplace frequencies, density prod exp(-|w_i|) / 2
 
-The last row is often printed as prod 2 / (1 + D_i^2) with the density exp(-|w|_1). Both are 2^d times too large: the
-density integrates to 2^d, and features drawn from it after normalization approach the kernel above. The Laplacian here
+Some tables have prod 2 / (1 + D_i^2) and exp(-|w|_1) in the last row. Both are 2^d times too large: such a density
+integrates to 2^d, and features drawn from it after normalization approach the kernel above. The Laplacian here
 has the distance |.|_1; that of `nets.kernels.DistanceKernel` has the Euclidean distance and is another kernel.
 ReLU features approach the arc-cosine kernel of degree 1 (Cho and Saul 2009, with 1/d because of v ~ N(0, I/d)).
 

@@ -283,7 +283,7 @@ EXPERIMENT = Experiment(
         "A network whose hidden layer is random and never trained has a linear readout, and inner products of its "
         "hidden units approach a kernel as it gets wider. If so, infinitely wide means: the function of smallest norm "
         "that fits the data. This experiment measures how fast kernels, predictions, norms, and test errors get there, "
-        "and corrects a table of kernels that is often printed with an error."
+        "and corrects a table of kernels that is sometimes printed with an error."
     ),
     papers=(RAHIMI, BELKIN, SUTHERLAND, CHO),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},

@@ -143,8 +143,8 @@ def _table(table: Rows) -> Table:
     return Table(
         "table",
         f"Three kernels at the difference {tuple(AT)} of two inputs".replace("-", "\u2212"),
-        "The kernel of the corrected table, the mean of cosines over random frequencies, and the kernel as a common "
-        "table prints it. A mean of cosines is at most 1, so no feature can approach the printed Cauchy kernel.",
+        "The kernel of the corrected table, the mean of cosines over random frequencies, and the kernel as a lecture "
+        "prints it. A mean of cosines is at most 1, so no feature can approach the printed Cauchy kernel.",
         ["kernel", "corrected", "mean over frequencies", "as printed"],
         rows,
     )
@@ -266,7 +266,7 @@ LESSON = Lesson(
     pictures=pictures,
     formulas=(
         Formula(
-            r"k(x, z) = \int p(\omega) \cos(\omega^T (x - z)) d\omega",
+            r"k(x, z) = \int p(\omega) \cos \langle \omega, x - z \rangle d\omega",
             "A shift-invariant kernel is a mean of cosines over random frequencies (Bochner's theorem).",
         ),
         Formula(
@@ -279,8 +279,8 @@ LESSON = Lesson(
         ),
         Formula(
             r"\prod_i \frac{1}{1 + \Delta_i^2} \leftrightarrow \prod_i \frac{1}{2} e^{-|\omega_i|}",
-            "Cauchy kernel: Laplace frequencies. Often printed with numerators 2 and without factors 1/2: both sides "
-            "are then too large by a factor of 2 per dimension.",
+            "Cauchy kernel: Laplace frequencies. Sometimes printed with numerators 2 and without factors 1/2: then both "
+            "sides are too large by a factor of 2 per dimension.",
         ),
     ),
     questions=(
