@@ -279,8 +279,8 @@ LESSON = Lesson(
         ),
         Formula(
             r"\prod_i \frac{1}{1 + \Delta_i^2} \leftrightarrow \prod_i \frac{1}{2} e^{-|\omega_i|}",
-            "Cauchy kernel: Laplace frequencies. Sometimes printed with numerators 2 and without factors 1/2: then both "
-            "sides are too large by a factor of 2 per dimension.",
+            "Cauchy kernel: Laplace frequencies. Sometimes printed with numerators 2 and without factors 1/2; then "
+            "both sides are too large by a factor of 2 per dimension.",
         ),
     ),
     questions=(
