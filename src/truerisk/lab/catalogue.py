@@ -80,6 +80,15 @@ ENTRIES: dict[str, Entry] = {
         "Double descent: more features than examples",
         "overparameterization",
         {"smoke": (11, 10), "quick": (85, 10), "medium": (45, 9), "paper": (9, 4)},
+    "kernels": Entry(
+        "Do random features become a kernel machine?",
+        "overparameterization",
+        {"smoke": (11, 11), "quick": (55, 11), "medium": (33, 11), "paper": (33, 11)},
+    ),
+    "infinite-width": Entry(
+        "Is an infinitely wide regularized network a convex problem?",
+        "overparameterization",
+        {"smoke": (2, 6), "quick": (10, 6), "medium": (9, 6), "paper": (6, 6)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",

@@ -24,6 +24,12 @@ NAMES = {
     "fourier": "Fourier features",
     "relu": "ReLU features",
 }
+KERNELS = {
+    "gaussian": "Gaussian kernel",
+    "laplacian": "Laplacian kernel",
+    "cauchy": "Cauchy kernel",
+    "arc-cosine": "arc-cosine kernel",
+}
 # Fields whose values are numbers: the words before the number, and after it.
 FIELDS = {
     "n": ("", " examples"),
@@ -53,9 +59,11 @@ def spell_field(name: str, value: Any) -> str:
 
     >>> spell_field("n", 1312), spell_field("p", 0.25), spell_field("model", "alexnet"), spell_field("lr", 0.1)
     ('1,312 examples', 'corruption 25%', 'AlexNet', 'lr 0.1')
+    >>> spell_field("kernel", "gaussian"), spell_field("data", "gaussian")
+    ('Gaussian kernel', 'Gaussian points')
     """
     if isinstance(value, str):
-        return spell(value)
+        return KERNELS.get(value, value) if name == "kernel" else spell(value)
     before, after = FIELDS.get(name, (f"{name} ", ""))
     shown = f"{100 * value:g}%" if name in SHARES and isinstance(value, float | int) else spell(value)
     return f"{before}{shown}{after}"

@@ -3,10 +3,15 @@
 A hidden layer is drawn once and never trained; N features phi(x) of an input x in R^d feed a linear readout:
 
     relu      phi_j(x) = sqrt(2/N) max(<v_j, x>, 0),     v_j ~ N(0, I/d)
-    fourier   phi_j(x) = sqrt(2/N) cos(<v_j, x> + b_j),  v_j ~ N(0, I/s^2), b_j uniform on [0, 2 pi], bandwidth s
+    fourier   phi_j(x) = sqrt(2/N) cos(<v_j, x> + b_j),  v_j ~ p(s v), b_j uniform on [0, 2 pi], bandwidth s
 
-As N grows, <phi(x), phi(z)> approaches a kernel: |x||z| (sin a + (pi - a) cos a) / (pi d) for ReLU, where a is the
-angle between x and z (Cho and Saul 2009), and exp(-|x - z|^2 / (2 s^2)) for Fourier (Rahimi and Recht 2007).
+The spectrum p is the density of frequencies; its coordinates are independent. As N grows, <phi(x), phi(z)> approaches
+a kernel (`nets.feature_kernels` computes it): |x||z| (sin a + (pi - a) cos a) / (pi d) for ReLU, where a is the angle
+between x and z (Cho and Saul 2009), and for Fourier the transform of p (Rahimi and Recht 2007), with D = (x - z) / s:
+
+    gaussian    p(w) = prod exp(-w_i^2 / 2) / sqrt(2 pi)   exp(-|D|_2^2 / 2)
+    laplacian   p(w) = prod 1 / (pi (1 + w_i^2))           exp(-|D|_1)
+    cauchy      p(w) = prod exp(-|w_i|) / 2                prod 1 / (1 + D_i^2)
 
 Readouts W (one column for each output) minimize, with features Phi (a row for each of n examples) and a ridge r >= 0:
 
@@ -28,6 +33,7 @@ from scipy.special import log_softmax
 from truerisk.errors import TrueriskError
 
 KINDS = ("relu", "fourier")
+SPECTRA = ("gaussian", "laplacian", "cauchy")  # named after the kernel; the frequencies are normal, Cauchy, and Laplace
 CUTOFF = 1e-12  # singular values below this share of the largest count as 0; a larger cutoff is a hidden regularizer
 
 
@@ -64,8 +70,12 @@ def feature_scale(width: int) -> float:
     return math.sqrt(2 / width)
 
 
-def random_features(inputs: int, width: int, seed: int, kind: str = "relu", bandwidth: float = 1.0) -> RandomFeatures:
+def random_features(
+    inputs: int, width: int, seed: int, kind: str = "relu", bandwidth: float = 1.0, spectrum: str = "gaussian"
+) -> RandomFeatures:
     """Draw ``width`` features of ``inputs`` coordinates. With one seed, fewer features are the first of more.
+
+    ``bandwidth`` and ``spectrum`` are those of Fourier features.
 
     >>> random_features(64, 500, seed=0)(np.zeros((3, 8, 8))).shape
     (3, 500)
@@ -76,11 +86,15 @@ def random_features(inputs: int, width: int, seed: int, kind: str = "relu", band
         raise TrueriskError(
             f"inputs, width, and bandwidth are {inputs}, {width}, and {bandwidth:g}, but must be positive; raise them."
         )
+    if spectrum not in SPECTRA:
+        raise TrueriskError(f"the spectrum is {spectrum!r}, but must be one of {', '.join(SPECTRA)}; choose one.")
     for_directions, for_offsets = (np.random.default_rng([seed, part]) for part in (0, 1))
-    directions = for_directions.standard_normal((width, inputs))
     if kind == "relu":
+        directions = for_directions.standard_normal((width, inputs))
         return RandomFeatures(kind, directions / math.sqrt(inputs), np.zeros(width))
-    return RandomFeatures(kind, directions / bandwidth, for_offsets.uniform(0, 2 * np.pi, width))
+    draw = {"gaussian": for_directions.standard_normal, "laplacian": for_directions.standard_cauchy}
+    frequencies = draw[spectrum]((width, inputs)) if spectrum in draw else for_directions.laplace(size=(width, inputs))
+    return RandomFeatures(kind, frequencies / bandwidth, for_offsets.uniform(0, 2 * np.pi, width))
 
 
 class LeastSquares:
