@@ -73,6 +73,11 @@ ENTRIES: dict[str, Entry] = {
         "interpolation",
         {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
     ),
+    "smoothness": Entry(
+        "Memorizing against interpolating: does smoothness decide?",
+        "overparameterization",
+        {"smoke": (30, 18), "quick": (150, 18), "medium": (30, 6), "paper": (30, 6)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
