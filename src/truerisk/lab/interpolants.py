@@ -27,6 +27,7 @@ from truerisk.training.levenberg_marquardt import train_exactly
 Function = Callable[[np.ndarray], np.ndarray]
 PLAIN, SMOOTH = 0.0, 1.0  # which norm decides among polynomials: int f^2, or that plus int (1 - x^2) f'^2
 GAUSSIAN, LAPLACIAN = 0.3, 0.5  # bandwidths, in median distances
+ENTRIES = 8_000_000  # of a block of features
 UNITS, RATE, BATCH = 512, 1e-3, 50  # of the networks that classify
 
 
@@ -113,7 +114,14 @@ def _features(model: str, X: np.ndarray, size: int, seed: int) -> Function:
 
 
 def _answers(phi: Function, weights: np.ndarray) -> Function:
-    return lambda Z: (phi(Z) @ weights).argmax(axis=1)
+    """Some rows at a time: features of many rows would not fit into memory."""
+    each = max(1, ENTRIES // len(weights))
+
+    def answers(Z: np.ndarray) -> np.ndarray:
+        parts = [(phi(Z[at : at + each]) @ weights).argmax(axis=1) for at in range(0, len(Z), each)]
+        return np.concatenate(parts)
+
+    return answers
 
 
 def _network(X: np.ndarray, y: np.ndarray, classes: int, epochs: int, seed: int) -> Function:

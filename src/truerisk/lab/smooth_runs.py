@@ -67,9 +67,9 @@ def neighbors(s: Setting) -> Record:
     Bayes risk and limit are given twice: exactly, and as means over the same new inputs, whose chance they share.
     """
     stored, new = toy_samples(s, max(s["sizes"]))
-    eta = toy_posterior(s["data"], new.X, s["sd"])
+    eta = toy_posterior(s["toy"], new.X, s["sd"])
     risks = [_risk(eta, nearest_labels(stored.X[:n], stored.y[:n], new.X)) for n in s["sizes"]]
-    exact, here = toy_risks(s["data"], s["sd"]), np.column_stack([1 - eta, eta])
+    exact, here = toy_risks(s["toy"], s["sd"]), np.column_stack([1 - eta, eta])
     return {
         "at": list(s["sizes"]),
         "errors": risks,
@@ -83,7 +83,7 @@ def neighbors(s: Setting) -> Record:
 def toy_samples(s: Setting, n: int) -> tuple[Data, Data]:
     """``n`` examples to store, and new ones."""
     stored, new = (derive(s["seed"], part) % 2**32 for part in ("stored", "new"))
-    return generate_toy(s["data"], n, stored, s["sd"]), generate_toy(s["data"], s["n_test"], new, s["sd"])
+    return generate_toy(s["toy"], n, stored, s["sd"]), generate_toy(s["toy"], s["n_test"], new, s["sd"])
 
 
 def _risk(eta: np.ndarray, answers: np.ndarray) -> float:
@@ -92,7 +92,7 @@ def _risk(eta: np.ndarray, answers: np.ndarray) -> float:
 
 def plane(s: Setting) -> Record:
     stored, new = toy_samples(s, s["n"])
-    eta, side = toy_posterior(s["data"], new.X, s["sd"]), np.linspace(-REACH, REACH, SIDE)
+    eta, side = toy_posterior(s["toy"], new.X, s["sd"]), np.linspace(-REACH, REACH, SIDE)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     X, Z, grid = (rows.astype(np.float64) / REACH for rows in (stored.X, new.X, grid))
 
@@ -143,7 +143,7 @@ STORES: tuple[str, ...] = ("kernel", "line", "neighbor")
 SIZED = {"smooth": BELOW + BEYOND, "plain": BELOW + BEYOND, "fourier": BELOW[3:] + BEYOND, "network": NETWORKS}
 MODELS_OF_PLANE = {"neighbor": (), "gaussian": (), "laplacian": (), "relu": (2, 5, 20), "network": ()}
 RATIOS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 5, 20)
-SPIRALS: Setting = {"data": "spirals", "sd": 0.42}  # a Bayes risk of 10.8%
+SPIRALS: Setting = {"toy": "spirals", "sd": 0.42}  # a Bayes risk of 10.8%
 
 
 def curve_settings(seeds: Sequence[int], draws: int) -> list[Setting]:

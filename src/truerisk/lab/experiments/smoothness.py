@@ -25,7 +25,7 @@ from truerisk.lab.claim import OURS, AnyClaim, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting
 from truerisk.lab.own_data import fit_sizes
 from truerisk.lab.papers import BELKIN, ZHANG
-from truerisk.lab.rows import Row, Rows
+from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.smooth_runs import CLOSE, curve_settings, image_settings, neighbor_settings, plane_settings, run
 from truerisk.lab.units import CORRELATION, POINTS, TIMES, at_least, at_most, between
 
@@ -67,14 +67,13 @@ def paper() -> list[Setting]:
     return image_settings(range(20, 23), how, (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 4, 6))
 
 
-def own_data(setting: Setting, data: Data) -> Setting | None:
-    return fit_sizes(setting, data) if setting["kind"] == "images" else None
+def own_data(setting: Setting, data: Data) -> Setting:
+    """The user's data take the place of images; curves and planes stay as they are."""
+    return fit_sizes(setting, data) if setting["kind"] == "images" else setting
 
 
 def cost(setting: Setting) -> float:
-    """Seconds, roughly."""
-    widest = max(setting.get("ratios", ()), default=1)
-    return 0.5 + widest * setting.get("n", 1000) ** 3 * 2e-9
+    return 0.5 + max(setting.get("ratios", ()), default=1) * setting.get("n", 1000) ** 3 * 2e-9
 
 
 # ---- the claims ----------------------------------------------------------------------------------------------------
@@ -110,20 +109,21 @@ def plain_rise(runs: Rows) -> float:
     return value(runs, "plain", None) / value(runs, "plain", 2)
 
 
+def fitted(runs: Rows, largest: bool) -> np.ndarray:
+    """Roughness and error of the functions that fit all training labels: all of them, or the largest of each run."""
+    each = [zip(row["roughness"], row["errors"], row["fits"], strict=True) for row in runs.complete()]
+    found = np.array([pair for one in each for pair in [pair for *pair, fits in one if fits][-1 if largest else 0 :]])
+    if len(found) < 3 or (found == found[0]).all(axis=0).any():
+        raise IncompleteError("fewer than three functions fit all training labels, or all are alike")
+    return found
+
+
 def rank_correlation(runs: Rows) -> float:
-    """Of roughness and error, over all functions that fit all training labels."""
-    return float(spearmanr(*zip(*(pair for row in runs.complete() for pair in fitted(row)), strict=True)).statistic)
+    return float(spearmanr(fitted(runs, largest=False)).statistic)
 
 
 def log_correlation(runs: Rows) -> float:
-    """Pearson's, of the logarithms of roughness and error, over the largest fitting function of each model."""
-    pairs = np.array([fitted(row)[-1] for row in runs.complete() if fitted(row)])
-    return float(np.corrcoef(np.log(pairs + 1e-4).T)[0, 1])  # an error may be 0
-
-
-def fitted(row: Row) -> list[tuple[float, float]]:
-    """Roughness and error of the functions of a run that fit all training labels."""
-    return [(r, e) for r, e, fits in zip(row["roughness"], row["errors"], row["fits"], strict=True) if fits]
+    return float(np.corrcoef(np.log(fitted(runs, largest=True) + 1e-4).T)[0, 1])  # an error may be 0
 
 
 def neighbor_excess(runs: Rows) -> float:
