@@ -6,6 +6,8 @@ errs at most twice as often as the best possible classifier: see `truerisk.bound
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from truerisk.errors import TrueriskError
@@ -14,15 +16,15 @@ ENTRIES = 4_000_000  # of a block of distances
 
 
 def nearest_examples(stored: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """For each row of ``X`` the index of the nearest stored row in Euclidean distance; of equal ones the first.
+    """For each row of ``X`` the index of the nearest stored row in Euclidean distance; of equal rows the first.
 
-    Squared distances come from one product of matrices in float64, around the mean of the stored rows. Distances that
-    agree to about 8 digits may be taken for equal.
+    Squared distances come from one product of matrices in float64, around the mean of the stored rows. Which of several
+    different rows at the same distance is taken depends on rounding.
 
     >>> nearest_examples(np.array([[0.0], [1.0], [3.5]]), np.array([[0.1], [2.0]])).tolist()
     [0, 1]
     """
-    kept, new = (np.asarray(part, np.float64).reshape(len(part), -1) for part in (stored, X))
+    kept, new = (np.asarray(part, np.float64).reshape(len(part), math.prod(np.shape(part)[1:])) for part in (stored, X))
     if not len(kept) or kept.shape[1] != new.shape[1]:
         raise TrueriskError(
             f"stored examples of shape {np.shape(stored)} and inputs of shape {np.shape(X)} do not match; "
