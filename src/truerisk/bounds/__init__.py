@@ -6,7 +6,7 @@ its inverse), `pac_bayes` (Gibbs predictors), `split_kl` (losses with several va
 tests), `description` (short codes), `compression` (few examples), `disagreement` (unlabelled inputs),
 `monte_carlo` (drawn networks). Classical ones: `vc` (counting), `rademacher`, `margin`, `radii` (norms known only
 after training), `peeling` (products of norms, path norms), `covering` and `perturbation` (spectral norms),
-`unit_capacity` (one hidden layer), `projection` (compression at random).
+`unit_capacity` (one hidden layer), `projection` (compression at random). Without any training: `nearest_neighbor`.
 Results are rounded outward, so that a certificate stays true in floating point.
 """
 
@@ -24,6 +24,7 @@ from truerisk.bounds.holdout import (
 from truerisk.bounds.kl import kl_bernoulli, kl_inverse, kl_inverse_lower
 from truerisk.bounds.margin import MarginBound, gridded_bound, homogeneous_bound, ramp_loss
 from truerisk.bounds.monte_carlo import chernoff_lower, chernoff_upper, grouped_lower, grouped_upper
+from truerisk.bounds.nearest_neighbor import cover_hart, cover_hart_lower, nearest_neighbor_limit
 from truerisk.bounds.pac_bayes import (
     CATONI_GRID,
     catoni,
@@ -63,6 +64,8 @@ __all__ = [
     "clopper_pearson_unequal",
     "compression_with_errors",
     "confidence_term",
+    "cover_hart",
+    "cover_hart_lower",
     "description_length",
     "description_length_lower",
     "disagreement",
@@ -84,6 +87,7 @@ __all__ = [
     "log_chained",
     "massart",
     "mcallester",
+    "nearest_neighbor_limit",
     "neyshabur_2015",
     "neyshabur_2018",
     "neyshabur_2019",

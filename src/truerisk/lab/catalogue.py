@@ -89,6 +89,10 @@ ENTRIES: dict[str, Entry] = {
         "Is an infinitely wide regularized network a convex problem?",
         "overparameterization",
         {"smoke": (2, 6), "quick": (10, 6), "medium": (9, 6), "paper": (6, 6)},
+    "smoothness": Entry(
+        "Memorizing against interpolating: does smoothness decide?",
+        "overparameterization",
+        {"smoke": (30, 18), "quick": (150, 18), "medium": (30, 6), "paper": (30, 6)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
