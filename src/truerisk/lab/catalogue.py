@@ -73,6 +73,16 @@ ENTRIES: dict[str, Entry] = {
         "interpolation",
         {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
     ),
+    "averaging": Entry(
+        "Averages of members that fit every label",
+        "overparameterization",
+        {"smoke": (10, 12), "quick": (52, 12), "medium": (26, 12), "paper": (26, 12)},
+    ),
+    "tree-descent": Entry(
+        "Double descent in forests and boosting",
+        "overparameterization",
+        {"smoke": (4, 6), "quick": (20, 6), "medium": (12, 6), "paper": (12, 6)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",

@@ -29,7 +29,7 @@ PATIENCE = 8  # draws of a split before a node leaves out the features that do n
 
 @dataclass(frozen=True)
 class PerfectTrees:
-    """Trees in flat arrays: node k splits ``feature[k]`` at ``threshold[k]`` into nodes ``left[k]`` and ``left[k] + 1``.
+    """Trees in flat arrays: node k splits ``feature[k]`` at ``threshold[k]``, with children ``left[k]`` and the next.
 
     A leaf has ``left`` -1 and its class in ``label``. ``roots`` are the nodes where trees start.
     """
@@ -188,7 +188,7 @@ class _Level:
     def _varying(self, node: int) -> np.ndarray:
         """The features that are not the same for all examples of a node; none of the others can split it."""
         X = self.X[self._members(node)]
-        return np.flatnonzero((X != X[0]).any(axis=0))
+        return np.flatnonzero(np.not_equal(X, X[0]).any(axis=0))
 
     def most_frequent(self, node: int) -> int:
         return int(np.bincount(self.y[self._members(node)]).argmax())

@@ -4,8 +4,8 @@ Both models predict a vector of class scores and have the squared loss |f(x) - y
 
 - *forest*: an average of trees with a limited number of leaves, each grown best first on all examples (no bootstrap);
   trees differ because each split chooses among a random part of the features.
-- *L2-boosting*: f_0 = 0, then f_m = f_(m-1) + r t_m, where the small tree t_m is fitted to the residuals y - f_(m-1) and
-  r is the rate (shrinkage). One tree serves all classes. Its ensembles average runs with different random splits.
+- *L2-boosting*: f_0 = 0, then f_m = f_(m-1) + r t_m, where the small tree t_m is fitted to the residuals y - f_(m-1)
+  and r is the rate (shrinkage). One tree serves all classes. An ensemble averages runs with different random splits.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def running_shares(
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
     if len(weights) != len(labels) or not (weights >= 0).all() or not weights[:1].sum() > 0:
         raise TrueriskError(
-            f"{len(labels)} members have weights of shape {weights.shape}; give each member a weight of at least 0, and "
-            "the first one a weight above 0."
+            f"{len(labels)} members have weights of shape {weights.shape}; give one weight of at least 0 to each, the "
+            "first one above 0."
         )
     if list(at) != sorted(set(at)) or not at or at[0] < 1 or at[-1] > len(labels):
         raise TrueriskError(
