@@ -24,7 +24,7 @@ from truerisk.errors import TrueriskError
 from truerisk.seeds import derive
 
 ENTRIES = 2**21  # examples times trees that are grown at once: some 200 MB
-PATIENCE = 8  # draws of a split before a node leaves out the features that do not vary in it
+PATIENCE = 32  # draws of a split before a node leaves out the features that do not vary in it
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,9 @@ def perfect_trees(
         parts.append((feature, threshold, np.where(left < 0, left, left + nodes), label))
         roots.append(nodes + np.arange(some))
         nodes += len(left)
-    arrays = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return PerfectTrees(*arrays, np.concatenate(roots), int(y[-1]) + 1 if classes is None else classes)
+    feature, threshold, left, label = (np.concatenate(column) for column in zip(*parts, strict=True))
+    count = int(y[-1]) + 1 if classes is None else classes
+    return PerfectTrees(feature, threshold, left, label, np.concatenate(roots), count)
 
 
 def _rows(inputs: np.ndarray) -> np.ndarray:
@@ -122,7 +123,7 @@ def _grown(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> list[np.ndarr
         inside = np.repeat(np.isin(np.arange(len(sizes)), impure, assume_unique=True), sizes)
         level = _Level(X, y, rows[inside], sizes[impure])
         feature[impure], threshold[impure], split = level.splits(rng)
-        label[impure[~split]] = [level.most_frequent(k) for k in np.flatnonzero(~split)]
+        label[impure[~split]] = [level.most_frequent(int(k)) for k in np.flatnonzero(~split)]
         impure = impure[split]
         left[impure] = total + len(sizes) + 2 * np.arange(len(impure))
         levels.append((feature, threshold, left, label))
@@ -155,7 +156,7 @@ class _Level:
         waiting, tries = np.arange(nodes), 0
         while len(waiting):
             if tries == PATIENCE:
-                varying = {int(k): self._varying(k) for k in waiting}
+                varying = {int(k): self._varying(int(k)) for k in waiting}
                 stuck = np.array([not len(varying[int(k)]) for k in waiting])
                 split[waiting[stuck]] = False
                 waiting = waiting[~stuck]

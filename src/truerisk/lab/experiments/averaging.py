@@ -260,7 +260,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             effect,
             at_least(0, POINTS),
             HUANG.at("abstract"),
-            "snapshot ensembles err less than single networks at no additional training cost (CIFAR and others)",
+            "snapshot ensembles err less than single networks that train as long (CIFAR and others)",
             where={"family": "snapshots", **CLEAN},
             counted_on="n_test",
             pilot=f"{TRIAL} had {trial} points on digits",

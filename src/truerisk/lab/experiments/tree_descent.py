@@ -50,7 +50,8 @@ def task(setting: Setting) -> Record:
     truth = [np.eye(train.classes)[data.y] for data in (train, test)]
     grow = _forest if s["model"] == "forest" else _boosting
     counts = [k for k in COUNTS if k <= s["members"]]
-    sizes, tables = [], {f"{part}_{what}": [] for part in ("train", "test") for what in ("loss", "error")}
+    sizes: list[float] = []
+    tables: dict[str, list[list[float]]] = {f"{a}_{b}": [] for a in ("train", "test") for b in ("loss", "error")}
     for members in grow(s, X, truth[0], [X, Z]):
         sizes.append(float(np.mean([member.leaves for member in members])))
         for part, target, index in zip(("train", "test"), truth, (0, 1), strict=True):
@@ -103,7 +104,7 @@ def quick() -> list[Setting]:
 def medium() -> list[Setting]:
     """The published number of examples for forests, fewer for boosting."""
     forest = {"data": "mnist", "n": 10_000, "n_test": 10_000, "members": 20}
-    boosting = {"data": "mnist", "n": 4000, "n_test": 5000, "members": 5, "rounds": 500}
+    boosting = {"data": "mnist", "n": 2000, "n_test": 5000, "members": 10, "rounds": 500}
     return grid(forest, boosting, range(20, 23))
 
 

@@ -229,7 +229,7 @@ LESSON = Lesson(
     hero="members",
     findings=(
         Finding(
-            ("pert-tenth", "pert-fits"),
+            ("pert-tenth",),
             "One tree that fits every label errs often; 100 of them err {0.mean} that.",
             "Averaging 100 trees that fit every label leaves {0.mean} the error of one.",
             "Averaging 100 trees that fit every label leaves about {0.mean} the error.",
