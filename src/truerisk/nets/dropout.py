@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from truerisk.errors import TrueriskError
-from truerisk.seeds import derive, seeded_globals
+from truerisk.seeds import derive
 
 ROWS = 10_000  # inputs computed at once
 
@@ -71,6 +71,5 @@ class _OneMask:
         self.p, self.seed = p, seed
 
     def __call__(self, module: nn.Module, args: object, output: torch.Tensor) -> torch.Tensor:
-        with seeded_globals(self.seed):
-            keep = torch.rand(output.shape[1:]) >= self.p
+        keep = torch.rand(output.shape[1:], generator=torch.Generator().manual_seed(self.seed)) >= self.p
         return output * keep / (1 - self.p) if self.p < 1 else output * 0
