@@ -87,6 +87,7 @@ def _boosting(s: Setting, X: np.ndarray, Y: np.ndarray, sets: Sequence[np.ndarra
 
 
 def grid(forest: Setting, boosting: Setting, seeds: Sequence[int]) -> list[Setting]:
+    """Seeds start at 25: those before were named by claims that compared a size with itself, and were never run."""
     models = ({"model": "forest", **forest}, {"model": "boosting", **boosting})
     return [run for model in models for run in product(model, noise=(0.0, NOISE), seed=seeds)]
 
@@ -98,19 +99,19 @@ def smoke() -> list[Setting]:
 
 def quick() -> list[Setting]:
     how = {"data": "digits", "n": 1000, "n_test": 797}
-    return grid({**how, "members": 20}, {**how, "members": 10, "rounds": 200}, range(20, 25))
+    return grid({**how, "members": 20}, {**how, "members": 10, "rounds": 200}, range(25, 30))
 
 
 def medium() -> list[Setting]:
     """The published number of examples for forests, fewer for boosting."""
     forest = {"data": "mnist", "n": 10_000, "n_test": 10_000, "members": 20}
     boosting = {"data": "mnist", "n": 2000, "n_test": 5000, "members": 10, "rounds": 500}
-    return grid(forest, boosting, range(20, 23))
+    return grid(forest, boosting, range(25, 28))
 
 
 def paper() -> list[Setting]:
     how = {"data": "mnist", "n": 10_000, "n_test": 10_000, "members": 20}
-    return grid(how, {**how, "rounds": 2000}, range(20, 23))
+    return grid(how, {**how, "rounds": 2000}, range(25, 28))
 
 
 def cost(setting: Setting) -> float:
@@ -134,20 +135,20 @@ def descent(runs: Rows) -> float:
 
 
 def peak_of_loss(runs: Rows) -> float:
-    """The loss of one full-size member over the lowest loss of one member of any size."""
+    """The loss of one full-size member over the lowest loss of one smaller member."""
     losses = _floored(runs.one("test_loss"), runs)
-    return float(losses[-1, 0] / losses[:, 0].min())
+    return float(losses[-1, 0] / losses[:-1, 0].min())
 
 
 def peak_of_error(runs: Rows) -> float:
     errors = _floored(runs.one("test_error"), runs)
-    return float(errors[-1, 0] / errors[:, 0].min())
+    return float(errors[-1, 0] / errors[:-1, 0].min())
 
 
 def unfolded_peak(runs: Rows) -> float:
-    """The loss of an average of full-size members over the lowest loss of as many members of any size."""
+    """The loss of an average of full-size members over the lowest loss of as many smaller members."""
     losses = _floored(runs.one("test_loss"), runs)
-    return float(losses[-1, -1] / losses[:, -1].min())
+    return float(losses[-1, -1] / losses[:-1, -1].min())
 
 
 def fitted(rows: Rows) -> Checked:
@@ -172,7 +173,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         "peak-of-loss",
-        "At the threshold, the squared loss of one member on new examples is at least 5% above its lowest value.",
+        "At the threshold, the squared loss of one member on new examples is at least 5% above that of a smaller one.",
         peak_of_loss,
         at_least(1.05, TIMES),
         BELKIN.at("random forests and L2-boosting"),
@@ -183,17 +184,17 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         "no-peak-of-error",
-        "On true labels, the error has no such peak: that of one full-size member is at most 5% above the lowest.",
+        "On true labels, the error has no such peak: one full-size member errs at most 5% more than any smaller one.",
         peak_of_error,
         at_most(1.05, TIMES),
         OURS,
         every=("model",),
         where=CLEAN,
-        pilot=f"{TRIAL} 1.00 to 1.01 times",
+        pilot=f"{TRIAL} 0.97 to 1.01 times",
     ),
     Claim(
         "noise-makes-a-peak",
-        "With 20% random labels, the error of one full-size member is at least 10% above the lowest.",
+        "With 20% random labels, one full-size member errs at least 10% more often than the best smaller one.",
         peak_of_error,
         at_least(1.1, TIMES),
         OURS,
@@ -203,14 +204,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         "unfolded",
-        "Among averages of equally many members, full-size ones have a squared loss at most 5% above the lowest.",
+        "Among averages of equally many members, those of full size have at most 5% more loss than any smaller ones.",
         unfolded_peak,
         at_most(1.05, TIMES),
         CURTH.at("Part 1"),
         "the second descent appears where the axis turns from larger members to more members; no number",
         every=("model",),
         where=CLEAN,
-        pilot=f"{TRIAL} 1.00 to 1.01 times",
+        pilot=f"{TRIAL} 0.94 to 1.01 times",
         note="With 20% random labels, the trials had 1.06 to 1.19 times: a part of the peak remains.",
     ),
     Exact(
