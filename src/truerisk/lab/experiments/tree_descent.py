@@ -190,7 +190,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         OURS,
         every=("model",),
         where=CLEAN,
-        pilot=f"{TRIAL} 0.97 to 1.01 times",
+        pilot=f"{TRIAL} 0.96 to 1.01 times",
     ),
     Claim(
         "noise-makes-a-peak",
@@ -211,7 +211,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "the second descent appears where the axis turns from larger members to more members; no number",
         every=("model",),
         where=CLEAN,
-        pilot=f"{TRIAL} 0.94 to 1.01 times",
+        pilot=f"{TRIAL} 0.89 to 1.01 times",
         note="With 20% random labels, the trials had 1.06 to 1.19 times: a part of the peak remains.",
     ),
     Exact(

@@ -167,7 +167,7 @@ def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
             "The same axis in one dimension",
             f"Trees with random split points through {POINTS} noisy points of a curve; move the slider for more "
             f"leaves, then for more trees. One tree of {POINTS} leaves hits every point, noise included. An average of "
-            "such trees hits them too, but in narrow spikes around a smoother curve.",
+            "such trees hits them too, but runs from point to point in slopes instead of jumps.",
             lines,
             Axis("x", "x"),
             Axis("y", "y"),
