@@ -146,7 +146,7 @@ def _dropout(rows: Rows) -> Figure:
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
-POINTS, SPREAD, TICKS, VOTES = 80, 0.3, 56, (1, 5, 20, 100)  # moons: examples, their noise, grid, trees
+POINTS, SPREAD, TICKS, VOTES = 80, 0.3, 80, (1, 5, 20, 100)  # moons: examples, their noise, grid, trees
 MOST, ROUNDS = 600, (1, 2, 3, 5, 10, 20, 50, 100)  # margins: training examples and rounds
 FRAME = ((-1.9, 2.9), (-1.4, 1.9))
 
@@ -230,9 +230,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("pert-tenth",),
-            "One tree that fits every label errs often; 100 of them err {0.mean} that.",
-            "Averaging 100 trees that fit every label leaves {0.mean} the error of one.",
-            "Averaging 100 trees that fit every label leaves about {0.mean} the error.",
+            "Averaged, 100 trees that fit every label err {0.mean} as often as one.",
+            "Averaged, 100 trees that fit every label still err {0.mean} as often as one.",
+            "Averaged, 100 trees that fit every label err about {0.mean} as often as one.",
         ),
     ),
     demo=demo,
