@@ -109,6 +109,7 @@ ALLOWED = {
     "What does a certificate cost?": "a question that a reader asks, before any word is agreed",
     "a closer look at memorization": "title of a chapter, after the paper",
     "A closer look at memorization in deep networks": "title of a paper",
+    "Snapshot ensembles: train 1, get M for free": "title of a paper",
     "drawn network": "key of counts in certificate.json",
     "a drawn network wrong": "key of counts in certificate.json",
 }

@@ -93,6 +93,15 @@ ENTRIES: dict[str, Entry] = {
         "Memorizing against interpolating: does smoothness decide?",
         "overparameterization",
         {"smoke": (30, 18), "quick": (150, 18), "medium": (30, 6), "paper": (30, 6)},
+    "averaging": Entry(
+        "Averages of members that fit every label",
+        "overparameterization",
+        {"smoke": (10, 12), "quick": (52, 12), "medium": (26, 12), "paper": (26, 12)},
+    ),
+    "tree-descent": Entry(
+        "Double descent in forests and boosting",
+        "overparameterization",
+        {"smoke": (4, 6), "quick": (20, 6), "medium": (12, 6), "paper": (12, 6)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
