@@ -73,6 +73,11 @@ ENTRIES: dict[str, Entry] = {
         "interpolation",
         {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
     ),
+    "network-descent": Entry(
+        "Double descent: the error of trained networks falls, rises, and falls again",
+        "overparameterization",
+        {"smoke": (18, 11), "quick": (141, 9), "medium": (144, 11), "paper": (246, 11)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",

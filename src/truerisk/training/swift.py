@@ -79,7 +79,8 @@ def grow(weights: Weights, width: int, seed: int, variance: float = 0.01) -> Wei
 def answers(weights: Weights, X: np.ndarray) -> np.ndarray:
     """Outputs of the network for each row of ``X``.
 
-    >>> answers([np.array([[1.0, -1.0]]), np.zeros(2), np.ones((2, 1)), np.zeros(1)], np.array([[-3.0], [2.0]])).tolist()
+    >>> size = [np.array([[1.0, -1.0]]), np.zeros(2), np.ones((2, 1)), np.zeros(1)]  # relu(x) + relu(-x)
+    >>> answers(size, np.array([[-3.0], [2.0]])).tolist()
     [[3.0], [2.0]]
     """
     found = []
@@ -132,9 +133,7 @@ def sgd_epochs(
         yield epoch + 1
 
 
-def _stepper(
-    weights: Weights, momentum: float, softmax: bool
-) -> Callable[[np.ndarray, np.ndarray, np.floating], None]:
+def _stepper(weights: Weights, momentum: float, softmax: bool) -> Callable[[np.ndarray, np.ndarray, np.floating], None]:
     """One step of SGD on the inputs and targets of a batch. The arrays in ``weights`` become views of one vector."""
     flat = np.concatenate([part.ravel() for part in weights])
     gradient, velocity, change = np.zeros_like(flat), np.zeros_like(flat), np.empty_like(flat)
