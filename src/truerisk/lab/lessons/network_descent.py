@@ -226,7 +226,7 @@ def _epochs(runs: Sequence[Row]) -> Figure:
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
-MOONS, STEPS, TICKS = (2, 4, 9, 25, 60, 200), 2000, np.linspace(-1.9, 2.9, 61).round(2)
+MOONS, STEPS, TICKS = (2, 4, 9, 25, 60, 200), 1500, np.linspace(-1.9, 2.9, 61).round(2)
 
 
 def demo(setting: Setting) -> Record:
@@ -260,8 +260,8 @@ def _regions(record: Record) -> Figure:
         "moons",
         "Noisy moons: networks of growing width fit more flipped labels",
         f"Class that a network gives to each point of the plane; dots are {len(record['points'])} training examples "
-        f"with their labels, {record['flipped']} of them flipped. Move the slider to widen both hidden layers. Narrow networks "
-        "ignore flipped labels; wide ones cut out islands for them.",
+        f"with their labels, {record['flipped']} of them flipped. Move the slider to widen both hidden layers. If wide "
+        "networks fit flipped labels, they cut out islands that narrow networks leave out.",
         rows,
         Axis("x", "first coordinate"),
         Axis("y", "second coordinate"),
