@@ -169,7 +169,8 @@ CLAIMS = (
         "the peak lies where networks just fit their training examples; a factor is not published",
         where=NOISY,
         pilot="In a trial with other seeds (n = 1,500) the factor was about 1.",
-        note="Fitted means a training error of at most 10%, the choice of Nakkiran et al. (from memory).",
+        note="Fitted means a training error of at most 10%, the choice of Nakkiran et al. (it and all sections of this "
+        "paper are cited from memory).",
     ),
     Claim(
         "peak-width",
