@@ -102,6 +102,10 @@ ENTRIES: dict[str, Entry] = {
         "Double descent in forests and boosting",
         "overparameterization",
         {"smoke": (4, 6), "quick": (20, 6), "medium": (12, 6), "paper": (12, 6)},
+    "network-descent": Entry(
+        "Double descent: the error of trained networks falls, rises, and falls again",
+        "overparameterization",
+        {"smoke": (18, 11), "quick": (141, 9), "medium": (144, 11), "paper": (246, 11)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
