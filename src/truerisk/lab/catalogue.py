@@ -73,6 +73,11 @@ ENTRIES: dict[str, Entry] = {
         "interpolation",
         {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
     ),
+    "matrix-factorization": Entry(
+        "Low rank or low norm: the bias of matrix factorization",
+        "overparameterization",
+        {"smoke": (17, 14), "quick": (171, 14), "medium": (6, 1), "paper": (15, 5)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",

@@ -1,4 +1,4 @@
-"""Fill in a matrix from some of its entries under three biases: few factors, small trace norm, or the least of both norms.
+"""Fill in a matrix from some of its entries: few factors, a small trace norm, or the least trace norm that fits.
 
 With P the projection on the observed entries and Y the observations:
 
@@ -27,7 +27,7 @@ EVERY = 10  # iterations between two duality gaps
 
 @dataclass(frozen=True)
 class Filled:
-    """A matrix under a penalty, its trace norm, and its duality gap: by which share its value may exceed the least one."""
+    """A matrix under a penalty, its trace norm, and its duality gap: the share by which its value may be too large."""
 
     matrix: Array
     penalty: float
@@ -50,9 +50,7 @@ class Factors:
         return np.asarray(self.left @ self.right.transpose(0, 2, 1))
 
 
-def low_rank(
-    entries: Entries, left: Array, ridge: float = 0.0, sweeps: int = 200, tolerance: float = 1e-6
-) -> Factors:
+def low_rank(entries: Entries, left: Array, ridge: float = 0.0, sweeps: int = 200, tolerance: float = 1e-6) -> Factors:
     """Alternating least squares from each start (starts, rows, width): the best V for U, the best U for V, and so on.
 
     It ends when no loss falls by more than ``tolerance`` of itself in a sweep.
@@ -69,7 +67,7 @@ def low_rank(
             f"the starts have the shape {left.shape}, but must have (starts, {len(entries.mask)}, width); reshape them."
         )
     total = float(np.sum(entries.values**2))
-    added = ridge + NO_RIDGE * total / max(float(entries.mask.sum()), 1.0)
+    added = ridge + NO_RIDGE * (total / max(float(entries.mask.sum()), 1.0) or 1.0)
     before = np.full(len(left), np.inf)
     for sweep in range(1, sweeps + 1):
         right = _best(entries.mask.T, entries.values.T, left, added)
@@ -115,9 +113,10 @@ def least_trace(
 ) -> Filled:
     """The matrix of least trace norm among those that fit all measurements; ``positive``: semidefinite ones.
 
-    Douglas-Rachford splitting between the trace norm and the solutions of A(X) = y. The matrix fits exactly. The part of
-    the iterate in the range of the adjoint, scaled to spectral norm 1, is a dual solution: ``gap`` is the relative
-    distance of the trace norm from its value. With ``positive``, eigenvalues may be negative by as much as the gap.
+    Douglas-Rachford splitting between the trace norm and the solutions of A(X) = y. The matrix fits exactly.
+    The part of the iterate in the range of the adjoint, scaled to spectral norm 1, is a dual solution: ``gap`` is the
+    relative distance of the trace norm from its value. With ``positive``, eigenvalues may be negative by
+    as much as the gap.
     """
     affine = _onto(problem)
     point = affine(np.zeros(problem.blank().shape[1:]))
@@ -128,7 +127,9 @@ def least_trace(
         fitting = affine(2 * shrunk - point)
         point = point + fitting - shrunk
         if step % EVERY == 0 or step == iterations - 1:
-            dual = (point - shrunk) / pace  # in the range of the adjoint: point - (2 shrunk - old) is normal to A(X) = y
+            dual = (
+                point - shrunk
+            ) / pace  # in the range of the adjoint: point - (2 shrunk - old) is normal to A(X) = y
             steepest = np.linalg.eigvalsh((dual + dual.T) / 2)[-1] if positive else np.linalg.norm(dual, 2)
             below = float(np.sum(dual * fitting)) / max(1.0, float(steepest))
             trace = float(np.linalg.svd(fitting, compute_uv=False).sum())
@@ -152,7 +153,9 @@ def _value(entries: Entries, left: Array, right: Array, ridge: float) -> Array:
     return np.asarray((residual**2).sum(axis=(1, 2)) + ridge * weight) / 2
 
 
-def _impute(entries: Entries, penalty: float, matrix: Array, tolerance: float, iterations: int) -> tuple[Array, float, float]:
+def _impute(
+    entries: Entries, penalty: float, matrix: Array, tolerance: float, iterations: int
+) -> tuple[Array, float, float]:
     size = float(np.sum(entries.values**2)) / 2
     ahead, momentum, trace, gap = matrix, 1.0, 0.0, float("inf")
     for step in range(1, iterations + 1):

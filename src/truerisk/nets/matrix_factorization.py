@@ -4,10 +4,10 @@ Linear measurements y = A(X) of an unknown matrix leave many X that fit. Descent
 
     f(U, V) = |A(U V^T) - y|^2 / 2 + (decay / 2) (|U|_F^2 + |V|_F^2),        f(U) = |A(U U^T) - y|^2 / 2.
 
-Full factors can represent every matrix, so without decay nothing but the start and the path choose among the solutions.
-Gunasekar et al. (2017) conjecture that descent in small steps from a start near 0 ends at the solution of smallest trace
-norm (the sum of singular values), and prove it for U U^T where the measurements commute. With decay, the sum of squares
-of the factors is the trace norm itself (Srebro, Rennie, Jaakkola 2005):
+Full factors can represent every matrix, so without decay only the start and the path choose among the solutions.
+Gunasekar et al. (2017) conjecture that descent in small steps from a start near 0 ends at the solution of smallest
+trace norm (the sum of singular values), and prove it for U U^T where the measurements commute. With decay, the least
+sum of squares of the factors is the trace norm itself (Srebro, Rennie, Jaakkola 2005):
 
     |W|_tr = min over W = U V^T of (|U|_F^2 + |V|_F^2) / 2.
 
@@ -144,10 +144,10 @@ def descend(
 ) -> Descent:
     """Gradient descent on the factors from each start; without ``right`` on U U^T, where operators are symmetrized.
 
-    The step size of each start grows by 10% after a step and is halved where a step lowers the loss by less than half of
-    what its gradient promises, so the loss never rises. It never exceeds ``rate`` (default: 1/4 over the spectral norm of
-    the adjoint at y), because the bias of descent is that of small steps. ``watch`` gets the number of the step and all
-    matrices, before every step and at the end.
+    The step size of each start grows by 10% after a step and is halved where a step lowers the loss by less than half
+    of what its gradient promises, so the loss never rises. It never exceeds ``rate`` (default: 1/4 over the spectral
+    norm of the adjoint at y), because the bias of descent is that of small steps. ``watch`` gets the number of the step
+    and all matrices, before every step and at the end.
 
     >>> truth = np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0]) / 5
     >>> problem = random_measurements(truth, 6, seed=0)  # as many as a symmetric 3 x 3 matrix has entries
