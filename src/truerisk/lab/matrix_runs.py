@@ -124,7 +124,7 @@ def one_cell(s: Setting) -> Record:
 
 def images(s: Setting) -> Record:
     """Real images, one per row, or a user's rows, with entries missing."""
-    data, _ = samples(s["data"], s["n"], 1, derive(s["seed"], "examples"), s.get("data_sha256"))
+    data, _ = samples(s["data"], s["n"], 10, derive(s["seed"], "examples"), s.get("data_sha256"))
     parts = split(centered(data, s), s["share"], 0.0, derive(s["seed"], "entries"))
     return compare(parts, s["seed"], s["steps"], s["ranks"])
 
