@@ -66,7 +66,8 @@ NARROW, FULL = 3, 20  # widths of the factors of a 20 x 20 matrix
 def descents(size: int, few: int, steps: int, seeds: range) -> list[Setting]:
     how = {"kind": "descent", "size": size, "rank": 2, "starts": STARTS, "steps": steps}
     counts = {"gaussian": 6 * size, "few gaussian": 3 * size, "entries": 12 * size, "few entries": few}
-    dense = {**how, "measured": "commuting", "rank": size, "m": 12, "starts": STARTS[1:-1], "steps": 2 * steps}
+    dense = {**how, "measured": "commuting", "rank": size, "m": min(12, size // 2)}
+    dense |= {"starts": STARTS[1:-1], "steps": 2 * steps}
     planned = [{**how, "measured": name, "m": count} for name, count in counts.items()]
     return [run for each in [*planned, dense] for run in product(each, seed=seeds)]
 
@@ -139,8 +140,7 @@ CONJECTURE: dict[str, Any] = {
     "wants": at_most(1.01, TIMES),
     "whose": GUNASEKAR.at("Abstract"),
     "published": "conjecture: descent in small steps from near 0 converges to the solution of least nuclear norm",
-    "every": ("measured",),
-    "scales": ("quick", "paper"),
+    **{"every": ("measured",), "scales": ("quick", "paper")},
 }
 CLAIMS = (
     Claim(
