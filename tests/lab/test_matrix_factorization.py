@@ -273,10 +273,10 @@ def test_figures_show_the_numbers_of_rows():
     )
     phases = {(r["kind"], r["share"], r["level"]): r["value"] for r in figures["phases"].rows}
     assert len(phases) == 6 * 5 * 3
-    assert phases["4 equal factors", "50%", "no noise"] == -1  # four times, cut off at twice
-    assert phases["8 equal factors", "65%", "noise 30% of the signal"] == pytest.approx(math.log2(1.25), abs=0.02)
+    assert phases["4 equal", "50%", "no noise"] == -1  # four times, cut off at twice
+    assert phases["8 equal", "65%", "noise 0.3"] == pytest.approx(math.log2(1.25), abs=0.02)
     better = {(r["kind"], r["share"], r["level"]): r["value"] for r in figures["descent-map"].rows}
-    assert better["8 equal factors", "65%", "noise 30% of the signal"] == pytest.approx(math.log2(8 / 7), abs=0.03)
+    assert better["8 equal", "65%", "noise 0.3"] == pytest.approx(math.log2(8 / 7), abs=0.03)
     ends = figures["ends"].rows
     assert sorted(r["loss"] for r in ends if r["width"] == f"width {NARROW}") == [1.5] * 10 + [2.0] * 20
     assert {r["loss"] for r in ends if r["width"] == f"width {FULL}"} == {1.0}

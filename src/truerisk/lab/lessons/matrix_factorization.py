@@ -21,14 +21,7 @@ DESCENT, LEAST = "gradient descent", "least trace norm"
 START = Axis("start", "size of the start", log=True)
 RESOLVED = 1e-3  # descent stops where it fits up to this
 FIRST = 8  # singular values in a figure
-WORDS = {
-    "2 equal": "2 equal factors",
-    "4 equal": "4 equal factors",
-    "8 equal": "8 equal factors",
-    "power 2": "factors 1, 1/4, 1/9, ...",
-    "power 1": "factors 1, 1/2, 1/3, ...",
-    "power 0.5": "factors 1, 0.71, 0.58, ...",
-}
+WORDS = {"power 2": "1/k\u00b2", "power 1": "1/k", "power 0.5": "1/\u221ak"}  # equal factors keep their name
 MEASURED = {
     "gaussian": "{} Gaussian measurements",
     "few gaussian": "only {} Gaussian measurements",
@@ -123,9 +116,9 @@ def _cells(cells: Rows, value: Any) -> list[dict[str, Any]]:
     """One row for each cell of the map: the mean over seeds, from few strong to many weak factors."""
     found: dict[tuple[float, int, float], dict[str, Any]] = {}
     for (factors, share, noise), some in cells.groups("factors", "share", "noise"):
-        level = f"noise {100 * noise:g}% of the signal" if noise else "no noise"
+        level = f"noise {noise:g}" if noise else "no noise"
         mean = fmean(value(run) for run in some) if len(some) else None
-        place = {"kind": WORDS[factors], "share": f"{100 * share:g}%", "level": level}
+        place = {"kind": WORDS.get(factors, factors), "share": f"{100 * share:g}%", "level": level}
         found[noise, FACTORS.index(factors), share] = {**place, "value": mean}
     return [found[place] for place in sorted(found)]
 
@@ -137,7 +130,7 @@ def _log_ratio(run: Row, above: Sequence[str], below: str) -> float:
 
 
 def _map(name: str, title: str, caption: str, rows: list[dict[str, Any]], key: str, claims: tuple[str, ...]) -> Figure:
-    share, kind = Axis("share", "observed entries", ordinal=True), Axis("kind", "true matrix", ordinal=True)
+    share, kind = Axis("share", "observed entries", ordinal=True), Axis("kind", "factors", ordinal=True)
     mark = Map("value", key, CORRELATION)
     return Figure(name, title, caption, rows, share, kind, mark, facet="level", claims=claims, group=None)
 
@@ -146,9 +139,9 @@ def _phases(cells: Rows) -> Figure:
     return _map(
         "phases",
         "Where is which bias realistic?",
-        "Test error of limited rank over that of limited trace norm (log2), both tuned on held-out entries; true "
-        "matrices from few strong factors to many weak ones. At 1, limited rank errs at least twice as much; at -1, "
-        "the trace norm does; at 0, they tie.",
+        "Test error of limited rank over that of limited trace norm (log2), both tuned on held-out entries, for true "
+        "matrices with a few equal factors or with many that decay like 1/k. At 1, limited rank errs at least twice as "
+        "much; at \u22121, the trace norm does. Noise is relative to the entries.",
         _cells(cells, partial(_log_ratio, above=("rank",), below="trace")),
         "log2 of rank / trace",
         ("rank-for-few-strong", "trace-for-many", "trace-for-many-weak"),
