@@ -116,7 +116,7 @@ def test_commuting_descent_ends_where_entropy_says():
     for _ in range(500):  # damped, so that it cannot overshoot
         x = start**2 * np.exp(rows.T @ dual)
         dual -= 0.2 * np.linalg.solve((rows * x) @ rows.T, rows @ x - problem.values)
-    end = descend(problem, start * np.eye(size)[None], steps=5000, rate=0.01, tolerance=1e-6)
+    end = descend(problem, start * np.eye(size)[None], steps=12_000, rate=0.004, tolerance=1e-6)
     found = np.diag(basis.T @ end.matrices[0] @ basis)
     assert np.allclose(found, start**2 * np.exp(rows.T @ dual), rtol=0.02)
 
