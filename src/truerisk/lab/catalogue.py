@@ -106,6 +106,10 @@ ENTRIES: dict[str, Entry] = {
         "Double descent: the error of trained networks falls, rises, and falls again",
         "overparameterization",
         {"smoke": (18, 11), "quick": (141, 9), "medium": (144, 11), "paper": (246, 11)},
+    "matrix-factorization": Entry(
+        "Low rank or low norm: the bias of matrix factorization",
+        "overparameterization",
+        {"smoke": (17, 14), "quick": (171, 14), "medium": (6, 1), "paper": (15, 5)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
