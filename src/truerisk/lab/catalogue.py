@@ -73,6 +73,11 @@ ENTRIES: dict[str, Entry] = {
         "interpolation",
         {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
     ),
+    "certified-descent": Entry(
+        "Does a certificate see the second descent?",
+        "overparameterization",
+        {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
