@@ -47,7 +47,7 @@ def task(setting: Setting) -> Record:
     how |= {"seed": derive(s["seed"], "certificate"), "epochs": s.get("epochs")}
     asked = partial(certify, build, (X, y), **how)
     weights = solved().state_dict() if s["method"] in (AROUND, CODE) else {}
-    return measured(_certified(s, asked, weights), test)
+    return measured(_certified(s, asked, weights), test, derive(s["seed"], "predictions"))
 
 
 def _certified(s: Setting, asked: partial[Certificate], weights: dict[str, Any]) -> Certificate:
@@ -65,10 +65,10 @@ def _certified(s: Setting, asked: partial[Certificate], weights: dict[str, Any])
     return min(found, key=lambda certificate: certificate.risk_bound)
 
 
-def measured(certificate: Certificate, test: Data) -> Record:
+def measured(certificate: Certificate, test: Data, seed: int) -> Record:
     """The numbers of a certificate, and the errors of the predictor that it certifies on new examples."""
     stored = certificate.to_json()
-    wrong = int(np.sum(np.asarray(certificate.predictor(test.X.astype(np.float32))) != test.y))
+    wrong = int(np.sum(certificate.predictor(test.X.astype(np.float32), seed) != test.y))
     return {
         "bound": certificate.risk_bound,
         "baseline": certificate.floor,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from truerisk.errors import TrueriskError
 from truerisk.nets.random_features import LeastSquares, random_features
 
 AT_ONCE = 4096  # examples whose features are computed at a time
+CUTOFF = 1e-6  # singular values below this share of the largest are rounding of float32 features, and count as 0
 
 
 class RandomNetwork(nn.Module):
@@ -67,10 +69,11 @@ def random_network(width: int, seed: int = 0) -> Callable[..., RandomNetwork]:
     return build
 
 
-def fit_least_norm(module: RandomNetwork, dataset: Dataset[tuple[Tensor, Tensor]]) -> RandomNetwork:
+def fit_least_norm(module: RandomNetwork, dataset: Dataset[Any]) -> RandomNetwork:
     """Set the readout to the least-squares solution of least norm for one-hot labels, computed in float64.
 
-    The features are those that the module itself computes, in float32. Give it to certify as ``fit=fit_least_norm``.
+    The features are those that the module itself computes, in float32. Targets are one-hot labels minus 1/classes, so
+    that no output is 0 but for rounding. Give the function to certify as ``fit=fit_least_norm``.
 
     >>> X, y = torch.eye(2), torch.tensor([0, 1])
     >>> model = fit_least_norm(RandomNetwork(2, 50, 2, seed=0), torch.utils.data.TensorDataset(X, y))
@@ -89,6 +92,6 @@ def fit_least_norm(module: RandomNetwork, dataset: Dataset[tuple[Tensor, Tensor]
             labels.append(y.numpy())
         classes = module.readout.out_features
         targets = np.eye(classes)[np.concatenate(labels)] - 1 / classes
-        solution = LeastSquares(np.concatenate(features), targets).least_norm()
+        solution = LeastSquares(np.concatenate(features), targets).least_norm(CUTOFF)
         module.readout.weight.copy_(torch.from_numpy(solution.T))
     return module
