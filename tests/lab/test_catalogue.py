@@ -92,6 +92,6 @@ def test_tasks_have_different_code():
 
 def test_experiments_that_take_data_are_named_where_users_read():
     taking = [name for name in names() if load(name).own_data is not None]
-    assert taking == ["random-labels", "convex-regularization"]
+    assert taking == ["random-labels", "convex-regularization", "certified-descent"]
     manual = (FOLDER.parents[3] / "docs" / "lab.rst").read_text()
     assert "(``random-labels`` and ``convex-regularization`` take ``--data``)" in " ".join(manual.split())

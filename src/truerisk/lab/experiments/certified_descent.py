@@ -228,7 +228,7 @@ CLAIMS = (
     ),
     own_question(
         "split-prior-in-disguise",
-        "That posterior moves less than 1 nat from its prior at the threshold: it is a hold-out bound in disguise.",
+        "That posterior moves less than 1 nat from its prior at the threshold: it only tests the prior.",
         divergence,
         at_most(1, NATS),
         where={"method": ["pac-bayes-split"]},

@@ -40,7 +40,7 @@ RISK, ALL = "measured risk", "measured risk, readout of all n"
 WHY = {
     "hold-out": "Counts errors of one readout on new examples.",
     "progressive": "Averages five readouts, which peak at five sizes.",
-    "pac-bayes-split": "Its posterior stays at the prior: a hold-out test in disguise.",
+    "pac-bayes-split": "Its posterior stays at the prior, so it only tests the prior.",
     "pac-bayes-zero": "Its posterior is no interpolating readout, so it has no peak.",
     AROUND: "The KL grows with the number of features, past all use.",
     CODE: "Many small weights are hard to name in few bits.",
@@ -287,7 +287,7 @@ LESSON = Lesson(
         ),
         Formula(
             r"\mathrm{KL} \ge (D / 2) \ln (1 + |w|^2 / (D \sigma^2))",
-            "Noise of deviation sigma around D weights w costs at least this much, whatever the scale of a prior "
+            "Noise of deviation sigma around D weights w has at least this KL, whatever the scale of a prior "
             "centered at zero. It grows with D even where the norm of w falls.",
         ),
     ),
