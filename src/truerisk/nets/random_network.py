@@ -77,7 +77,7 @@ def fit_least_norm(module: RandomNetwork, dataset: Dataset[Any]) -> RandomNetwor
 
     >>> X, y = torch.eye(2), torch.tensor([0, 1])
     >>> model = fit_least_norm(RandomNetwork(2, 50, 2, seed=0), torch.utils.data.TensorDataset(X, y))
-    >>> torch.allclose(model(X), torch.eye(2), atol=1e-5)
+    >>> torch.allclose(model(X), torch.eye(2) - 1 / 2, atol=1e-5)
     True
     """
     if not isinstance(module, RandomNetwork):
