@@ -110,6 +110,10 @@ ENTRIES: dict[str, Entry] = {
         "Low rank or low norm: the bias of matrix factorization",
         "overparameterization",
         {"smoke": (17, 14), "quick": (171, 14), "medium": (6, 1), "paper": (15, 5)},
+    "certified-descent": Entry(
+        "Does a certificate see the second descent?",
+        "overparameterization",
+        {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
