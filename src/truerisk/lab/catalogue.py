@@ -80,40 +80,55 @@ ENTRIES: dict[str, Entry] = {
         "Double descent: more features than examples",
         "overparameterization",
         {"smoke": (11, 10), "quick": (85, 10), "medium": (45, 9), "paper": (9, 4)},
-    "kernels": Entry(
-        "Do random features become a kernel machine?",
-        "overparameterization",
-        {"smoke": (11, 11), "quick": (55, 11), "medium": (33, 11), "paper": (33, 11)},
+        own_data=True,
     ),
-    "infinite-width": Entry(
-        "Is an infinitely wide regularized network a convex problem?",
+    "network-descent": Entry(
+        "Double descent: the error of trained networks falls, rises, and falls again",
         "overparameterization",
-        {"smoke": (2, 6), "quick": (10, 6), "medium": (9, 6), "paper": (6, 6)},
-    "smoothness": Entry(
-        "Memorizing against interpolating: does smoothness decide?",
-        "overparameterization",
-        {"smoke": (30, 18), "quick": (150, 18), "medium": (30, 6), "paper": (30, 6)},
-    "averaging": Entry(
-        "Averages of members that fit every label",
-        "overparameterization",
-        {"smoke": (10, 12), "quick": (52, 12), "medium": (26, 12), "paper": (26, 12)},
+        {"smoke": (18, 11), "quick": (141, 9), "medium": (144, 11), "paper": (246, 11)},
+        own_data=True,
     ),
     "tree-descent": Entry(
         "Double descent in forests and boosting",
         "overparameterization",
         {"smoke": (4, 6), "quick": (20, 6), "medium": (12, 6), "paper": (12, 6)},
-    "network-descent": Entry(
-        "Double descent: the error of trained networks falls, rises, and falls again",
+        own_data=True,
+    ),
+    "smoothness": Entry(
+        "Memorizing against interpolating: does smoothness decide?",
         "overparameterization",
-        {"smoke": (18, 11), "quick": (141, 9), "medium": (144, 11), "paper": (246, 11)},
+        {"smoke": (30, 18), "quick": (150, 18), "medium": (30, 6), "paper": (30, 6)},
+        own_data=True,
+    ),
+    "kernels": Entry(
+        "Do random features become a kernel machine?",
+        "overparameterization",
+        {"smoke": (11, 11), "quick": (55, 11), "medium": (33, 11), "paper": (33, 11)},
+        own_data=True,
+    ),
+    "infinite-width": Entry(
+        "Is an infinitely wide regularized network a convex problem?",
+        "overparameterization",
+        {"smoke": (2, 6), "quick": (10, 6), "medium": (9, 6), "paper": (6, 6)},
+        own_data=True,
+    ),
     "matrix-factorization": Entry(
         "Low rank or low norm: the bias of matrix factorization",
         "overparameterization",
         {"smoke": (17, 14), "quick": (171, 14), "medium": (6, 1), "paper": (15, 5)},
+        own_data=True,
+    ),
+    "averaging": Entry(
+        "Averages of members that fit every label",
+        "overparameterization",
+        {"smoke": (10, 12), "quick": (52, 12), "medium": (26, 12), "paper": (26, 12)},
+        own_data=True,
+    ),
     "certified-descent": Entry(
         "Does a certificate see the second descent?",
         "overparameterization",
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
+        own_data=True,
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
