@@ -12,7 +12,7 @@ from truerisk.lab.rows import Rows
 from truerisk.lab.verdict import judge
 from truerisk.nets.convex_network import objective, solve_convex
 from truerisk.seeds import derive
-from truerisk.training.two_layer import train_two_layer
+from truerisk.training.norm_regularized import train_regularized
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
 
@@ -64,7 +64,7 @@ def test_the_task_is_its_parts():
     assert record == task(s)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     X, y, new, answers = problem(s)
-    networks = [train_two_layer(X, y, 2, 1e-3, derive(3, "start", 2, start), 50) for start in range(2)]
+    networks = [train_regularized(X, y, 2, 1e-3, derive(3, "start", 2, start), 50) for start in range(2)]
     reached = [objective(X, y, one.hidden, one.outer, 1e-3) for one in networks]
     assert record["objectives"] == [reached]
     best = networks[int(np.argmin(reached))]

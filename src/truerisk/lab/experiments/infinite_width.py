@@ -25,7 +25,7 @@ from truerisk.lab.samples import samples
 from truerisk.lab.units import PLAIN, TIMES, at_least, at_most
 from truerisk.nets.convex_network import objective, solve_convex
 from truerisk.seeds import derive
-from truerisk.training.two_layer import train_two_layer
+from truerisk.training.norm_regularized import train_regularized
 
 NEYSHABUR = Paper(
     "Neyshabur, Tomioka, Srebro",
@@ -63,7 +63,7 @@ def task(setting: Setting) -> Record:
     }
     for width in s["widths"]:
         seeds = (derive(s["seed"], "start", width, start) for start in range(s["starts"]))
-        networks = [train_two_layer(X, y, width, s["penalty"], seed, s["steps"]) for seed in seeds]
+        networks = [train_regularized(X, y, width, s["penalty"], seed, s["steps"]) for seed in seeds]
         reached = [objective(X, y, one.hidden, one.outer, s["penalty"]) for one in networks]
         best = networks[int(np.argmin(reached))]
         found["objectives"].append(reached)
@@ -273,4 +273,5 @@ EXPERIMENT = Experiment(
     claims=CLAIMS,
     cost=cost,
     own_data=own_data,
+    same=("1-d7df31894c7ea471",),
 )

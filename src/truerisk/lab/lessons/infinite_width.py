@@ -16,7 +16,7 @@ from truerisk.lab.spelling import spell
 from truerisk.lab.units import TIMES
 from truerisk.nets.convex_network import objective, solve_convex
 from truerisk.seeds import derive
-from truerisk.training.two_layer import train_two_layer
+from truerisk.training.norm_regularized import train_regularized
 
 WIDTH = Axis("width", "hidden units", log=True)
 BEST, WORST = "best start", "worst start"
@@ -150,7 +150,7 @@ def demo(setting: Setting) -> Record:
     }
     for width in SHOWN:
         seeds = (derive(s["seed"], "demo", width, start) for start in range(STARTS))
-        networks = [train_two_layer(X, y, width, PENALTY, seed, STEPS) for seed in seeds]
+        networks = [train_regularized(X, y, width, PENALTY, seed, STEPS) for seed in seeds]
         best = min(networks, key=lambda one: objective(X, y, one.hidden, one.outer, PENALTY))
         found["lines"].append({"width": width, "values": best(grid).round(4).tolist()})
     inner = np.linalg.norm(best.hidden, axis=1)

@@ -21,7 +21,7 @@ MOMENTA = (0.9, 0.999)  # of Adam
 
 
 @dataclass(frozen=True)
-class TwoLayer:
+class RegularizedNetwork:
     """A trained network: hidden weights (H, d + 1) with the bias last, and outer weights (H,)."""
 
     hidden: np.ndarray
@@ -39,7 +39,7 @@ class TwoLayer:
     def imbalance(self) -> float:
         """The sum of |u_j^2 - |v_j|^2| over that of u_j^2 + |v_j|^2: 0 at a stationary point, at most 1.
 
-        >>> TwoLayer(np.array([[3.0, 4.0]]), np.array([5.0])).imbalance
+        >>> RegularizedNetwork(np.array([[3.0, 4.0]]), np.array([5.0])).imbalance
         0.0
         """
         inner, outer = np.sum(self.hidden**2, axis=1), self.outer**2
@@ -47,14 +47,14 @@ class TwoLayer:
         return float(np.abs(inner - outer).sum()) / total if total else 0.0
 
 
-def train_two_layer(
+def train_regularized(
     X: np.ndarray, y: np.ndarray, width: int, penalty: float, seed: int, steps: int = 4000, rate: float = 0.02
-) -> TwoLayer:
+) -> RegularizedNetwork:
     """Train by Adam on all examples, with a rate that falls to 0 along a cosine, from v ~ N(0, I/(d+1)), u ~ N(0, 1/H).
 
     Weight decay is part of the gradient, so the minimized function is the objective above.
 
-    >>> network = train_two_layer(np.array([[-1.0], [1.0]]), np.array([1.0, 1.0]), 32, 1e-3, seed=0, steps=1000)
+    >>> network = train_regularized(np.array([[-1.0], [1.0]]), np.array([1.0, 1.0]), 32, 1e-3, seed=0, steps=1000)
     >>> network(np.array([[-1.0], [1.0]])).round(1).tolist()
     [1.0, 1.0]
     """
@@ -81,4 +81,4 @@ def train_two_layer(
         size = rate * (1 + np.cos(np.pi * step / steps)) / 2
         scale = np.sqrt(square / (1 - MOMENTA[1] ** step)) + 1e-12
         weights -= size * mean / (1 - MOMENTA[0] ** step) / scale
-    return TwoLayer(weights[:, :p].copy(), weights[:, p].copy())
+    return RegularizedNetwork(weights[:, :p].copy(), weights[:, p].copy())

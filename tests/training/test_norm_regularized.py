@@ -6,7 +6,7 @@ import torch
 
 from truerisk.errors import TrueriskError
 from truerisk.nets.convex_network import objective, solve_convex
-from truerisk.training.two_layer import TwoLayer, train_two_layer
+from truerisk.training.norm_regularized import RegularizedNetwork, train_regularized
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_it_is_adam_of_torch(points):
         loss = ((rows @ v.T).relu() @ u - goal).square().mean() / 2 + 0.005 * (v.square().sum() + u.square().sum())
         loss.backward()
         adam.step()
-    found = train_two_layer(X, y, 6, 0.01, seed=5, steps=200)
+    found = train_regularized(X, y, 6, 0.01, seed=5, steps=200)
     assert np.allclose(found.hidden, v.detach().numpy(), atol=1e-8)
     assert np.allclose(found.outer, u.detach().numpy(), atol=1e-8)
 
@@ -38,7 +38,7 @@ def test_it_is_adam_of_torch(points):
 def test_wide_networks_reach_the_convex_optimum_and_are_balanced(points):
     X, y = points
     convex = solve_convex(X, y, 3e-3)
-    wide, narrow = (train_two_layer(X, y, width, 3e-3, seed=1, steps=3000) for width in (64, 1))
+    wide, narrow = (train_regularized(X, y, width, 3e-3, seed=1, steps=3000) for width in (64, 1))
     reached = objective(X, y, wide.hidden, wide.outer, 3e-3)
     assert convex.bound <= reached <= 1.01 * convex.bound
     assert objective(X, y, narrow.hidden, narrow.outer, 3e-3) > 1.2 * convex.bound
@@ -47,19 +47,19 @@ def test_wide_networks_reach_the_convex_optimum_and_are_balanced(points):
 
 
 def test_norm_and_imbalance_by_hand():
-    network = TwoLayer(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0]))
+    network = RegularizedNetwork(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0]))
     assert network.norm == 5 * 2 + 1
     assert network.imbalance == (25 - 4) / (25 + 4 + 1 + 1)
     assert network(np.array([[1.0]])).tolist() == [-2 * 7 + 1]
-    assert TwoLayer(np.zeros((1, 2)), np.zeros(1)).imbalance == 0
+    assert RegularizedNetwork(np.zeros((1, 2)), np.zeros(1)).imbalance == 0
 
 
 def test_the_same_seed_gives_the_same_network(points):
-    one, two, other = (train_two_layer(*points, 4, 0.01, seed, steps=20) for seed in (1, 1, 2))
+    one, two, other = (train_regularized(*points, 4, 0.01, seed, steps=20) for seed in (1, 1, 2))
     assert np.array_equal(one.hidden, two.hidden)
     assert not np.array_equal(one.hidden, other.hidden)
 
 
 def test_slips(points):
     with pytest.raises(TrueriskError, match="numbers that are positive"):
-        train_two_layer(*points, 0, 0.01, seed=0)
+        train_regularized(*points, 0, 0.01, seed=0)
