@@ -73,6 +73,11 @@ ENTRIES: dict[str, Entry] = {
         "interpolation",
         {"smoke": (7, 6), "quick": (45, 6), "medium": (13, 3), "paper": (6, 2)},
     ),
+    "norm-capacity": Entry(
+        "Which norm falls as a network grows?",
+        "overparameterization",
+        {"smoke": (6, 8), "quick": (110, 8), "medium": (24, 7), "paper": (36, 7)},
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",

@@ -1,0 +1,299 @@
+"""`norm-capacity`: which norm falls as a network grows? (Neyshabur et al. 2019; Neyshabur, Tomioka and Srebro 2015.)
+
+Two-layer ReLU networks without biases, f(x) = V max(U x, 0), of growing width learn the same examples by SGD until
+their cross-entropy is below 0.01. Each run records errors, how far training moved the weights, the capacity term of
+Neyshabur et al. (2019), the terms of earlier bounds (their Table 1), and the bounds with all constants.
+
+Terms are compared between two widths: the narrowest from ``reference`` on, and the widest, of those whose training
+reached the target loss. ``noise`` is the probability with which a training label is replaced by a random class.
+
+From the authors' code: uniform initialization, momentum 0.9, batches of 64, the stopping rule, and the margin (the 5th
+percentile, here over the other classes). Not from it: each image is whitened on its own, instead of by fixed constants;
+there are no crops, no flips, and no biases, which the theorems do not have either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import torch
+
+from truerisk.data import Data, corrupt_labels
+from truerisk.data.scaling import normalize
+from truerisk.lab.claim import OURS, Checked, Claim, Exact, Paper
+from truerisk.lab.experiment import Experiment, Record, Setting, product
+from truerisk.lab.own_data import fit_sizes
+from truerisk.lab.rows import IncompleteError, Row, Rows
+from truerisk.lab.samples import samples
+from truerisk.lab.units import POINTS, TIMES, at_least, at_most
+from truerisk.measures import BOUNDS, Subject
+from truerisk.measures.two_layer import terms, unit_capacity
+from truerisk.nets.two_layer import TwoLayer, initial_two_layer
+from truerisk.seeds import derive
+from truerisk.training.two_layer import Trained, train_two_layer
+
+ROLE = "The role of over-parametrization in generalization of neural networks"
+NEYSHABUR = Paper("Neyshabur, Li, Bhojanapalli, LeCun, Srebro", 2019, ROLE, "ICLR", arxiv="1805.12076")
+SEARCH = "In search of the real inductive bias: on the role of implicit regularization in deep learning"
+SIZES = Paper("Neyshabur, Tomioka, Srebro", 2015, SEARCH, "ICLR workshop", arxiv="1412.6614")
+
+TRUE, NOISY, RANDOM = 0.0, 0.05, 1.0  # probabilities of a random training label
+AT_RANDOM = (64, 1024)  # widths that also learn random labels
+RIVALS = {  # terms of earlier bounds, by the names that readers see
+    "row_sums": "row sums (2002)",
+    "frobenius": "Frobenius (2015)",
+    "spectral_rows": "spectral (2017)",
+    "spectral_frobenius": "spectral (2018)",
+}
+OWN = {"unit_wise": "Theorem 1", "product": "Theorem 2"}
+BOUND = "unit-capacity-impact"  # the bound of 2019 with all constants, and those of its rivals
+OTHERS = {"row-sums-root": "row sums (2018)", "frobenius-doubling": "Frobenius (2015)"}
+OTHERS |= {"spectral-covering-init": "spectral (2017)", "spectral-pac-bayes": "spectral (2018)"}
+COUNT = "vc"
+DELTA, TARGET, BATCH, KEPT = 0.05, 0.01, 64, 60  # KEPT: quantiles of unit capacity in a record
+MOST_WEIGHTS = 2**19  # of the first layer, on a user's own data
+FACTOR = 4  # widths that are compared differ by at least this factor
+
+
+def task(setting: Setting) -> Record:
+    """Train one network until its loss is below the target; its errors, terms, and bounds."""
+    train, test = learned(setting)
+    start, found = trained(setting, train)
+    if found.diverged:
+        return {"diverged": True}
+    X, y = tensors(train)
+    measured = asdict(terms(found.network, start, X, y))
+    subject = Subject(found.network.module(train.input_shape), train, start.module(train.input_shape))
+    bounds = {name: BOUNDS[name](subject, DELTA).value for name in (BOUND, COUNT, *OTHERS)}
+    units = unit_capacity(found.network, start)
+    levels = units.quantile((torch.arange(KEPT, dtype=torch.float64) + 0.5) / KEPT) if len(units) > KEPT else units
+    return {
+        **{"diverged": False, "reached": found.reached, "trained_epochs": found.epochs},
+        "train_error": error(found.network, train),
+        "test_error": error(found.network, test),
+        **{name: value if math.isfinite(value) else None for name, value in measured.items()},
+        "bounds": {name: value if math.isfinite(value) else None for name, value in bounds.items()},
+        "unit_capacities": [float(f"{beta:.4g}") for beta in levels.sort().values],
+    }
+
+
+def learned(setting: Setting) -> tuple[Data, Data]:
+    """Training examples, some with random labels, and test examples; normalized."""
+    s = setting
+    seed = derive(s["seed"], "examples")
+    train, test = normalize(*samples(s["data"], s["n"], s["n_test"], seed, s.get("data_sha256")))
+    return corrupt_labels(train, s["noise"], derive(s["seed"], "noise")), test
+
+
+def trained(setting: Setting, train: Data) -> tuple[TwoLayer, Trained]:
+    """The network before training, and what training made of it."""
+    s = setting
+    X, y = tensors(train)
+    start = initial_two_layer(X.shape[1], s["width"], train.classes, derive(s["seed"], "weights"))
+    seed, rate, most = derive(s["seed"], "batches"), s["lr"], s["epochs"]
+    return start, train_two_layer(start, X, y, lr=rate, epochs=most, seed=seed, batch_size=BATCH, target_loss=TARGET)
+
+
+def tensors(data: Data) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.from_numpy(data.X.reshape(len(data), -1)).float(), torch.from_numpy(data.y)
+
+
+def error(network: TwoLayer, data: Data) -> float:
+    X, y = tensors(data)
+    return float((network(X).argmax(dim=1) != y).double().mean())
+
+
+# ---- the grids -----------------------------------------------------------------------------------------------------
+
+
+def _grid(how: Setting, seeds: Sequence[int], widths: Sequence[int], noisy: Sequence[int]) -> list[Setting]:
+    true = product({**how, "noise": TRUE}, width=widths, seed=seeds)
+    return true + product({**how, "noise": NOISY}, width=noisy, seed=seeds)
+
+
+def _powers(first: int, last: int) -> list[int]:
+    return [2**k for k in range(first, last + 1)]
+
+
+def smoke() -> list[Setting]:
+    how = {"data": "digits", "n": 60, "n_test": 200, "reference": 16, "lr": 0.05, "epochs": 200}
+    random = product({**how, "noise": RANDOM, "epochs": 600}, width=AT_RANDOM[:1], seed=[20])
+    return _grid(how, [20], (16, 64, 256), (16, 256)) + random
+
+
+def quick() -> list[Setting]:
+    """A trial chose the rate: the widest networks end at the same distance at half and a quarter of it."""
+    how = {"data": "digits", "n": 500, "n_test": 1000, "reference": 16, "lr": 0.02, "epochs": 2000}
+    random = product({**how, "noise": RANDOM}, width=AT_RANDOM, seed=range(20, 25))
+    return _grid(how, range(20, 25), _powers(3, 12), _powers(3, 12)) + random
+
+
+def medium() -> list[Setting]:
+    """A tenth of CIFAR-10, at five times the published rate."""
+    how = {"data": "cifar-10", "n": 5000, "n_test": 10_000, "reference": 128, "lr": 0.005, "epochs": 300}
+    return _grid(how, range(20, 23), _powers(6, 11), (128, 2048))
+
+
+def paper() -> list[Setting]:
+    """All of CIFAR-10 at the published rate; 5% random labels, of the earlier paper, at two widths."""
+    how = {"data": "cifar-10", "n": 50_000, "n_test": 10_000, "reference": 128, "lr": 0.001, "epochs": 1000}
+    return _grid({**how, "threads": 16}, range(20, 23), _powers(6, 15), (128, 2**15))
+
+
+def own_data(setting: Setting, data: Data) -> Setting | None:
+    """As many examples as there are; networks of more than half a million weights are left out."""
+    inputs = math.prod(data.input_shape)
+    return fit_sizes(setting, data) if setting["width"] * inputs <= MOST_WEIGHTS else None
+
+
+def cost(setting: Setting) -> float:
+    return (0.2 + setting["width"] / 4000) * (1 + 2 * (setting["noise"] > 0)) * setting["n"] / 500
+
+
+# ---- the claims ----------------------------------------------------------------------------------------------------
+
+
+def ends(runs: Rows) -> tuple[Row, Row]:
+    """The runs of the narrowest and of the widest network, from the reference on, that reached the target loss."""
+    rows = sorted(runs.complete("widths"), key=lambda row: row["width"])
+    fitted = [row for row in rows if row["reached"] and row["width"] >= row["reference"]]
+    if not fitted or fitted[-1]["width"] < FACTOR * fitted[0]["width"]:
+        there = ", ".join(str(row["width"]) for row in fitted) or "none"
+        raise IncompleteError(f"too few widths reached a loss of {TARGET:g} (those that did: {there})")
+    return fitted[0], fitted[-1]
+
+
+def ratio(runs: Rows, names: Mapping[str, str]) -> dict[str, float]:
+    narrow, wide = ends(runs)
+    return {shown: wide[name] / narrow[name] for name, shown in names.items()}
+
+
+def fewer_errors(runs: Rows) -> float:
+    narrow, wide = ends(runs)
+    return float(narrow["test_error"] - wide["test_error"])
+
+
+def bound_ratio(runs: Rows) -> dict[str, float]:
+    _, wide = ends(runs)
+    return {shown: wide["bounds"][name] / wide["bounds"][BOUND] for name, shown in OTHERS.items()}
+
+
+def random_ratio(runs: Rows) -> float:
+    random, true = (runs.where(noise=noise).one("unit_wise") for noise in (RANDOM, TRUE))
+    return float(random / true)
+
+
+def fits(rows: Rows) -> Checked:
+    wide = [row for row in rows.complete() if row["width"] >= row["reference"]]
+    late, most = sum(not row["reached"] for row in wide), max(row["train_error"] for row in wide)
+    return Checked(late == 0 and most == 0, f"{late} of {len(wide)} runs stopped early; largest error {100 * most:g}%")
+
+
+ARMS = {"noise": [TRUE, NOISY]}
+BOTH: dict[str, Any] = {"every": ("noise",), "where": ARMS}
+WIDTHS = "Compared are the widest network and the first width at which all trial runs fit every label (16, or 128)."
+CLAIMS = (
+    Claim(
+        "distance-falls",
+        "The wider the network, the less training moves its first layer: the distance from initialization falls.",
+        partial(ratio, names={"distance": ""}),
+        at_most(1, TIMES),
+        NEYSHABUR.at("experiments on CIFAR-10"),
+        "the Frobenius distance from initialization decreases with the number of hidden units (no number)",
+        **BOTH,
+        note=WIDTHS,
+    ),
+    Claim(
+        "units-do-less",
+        "In wider networks the mean unit capacity and the mean unit impact are smaller.",
+        partial(ratio, names={"capacity": "capacity", "impact": "impact"}),
+        at_most(1, TIMES),
+        NEYSHABUR.at("experiments on CIFAR-10"),
+        "both decrease with the number of hidden units (no number)",
+        **BOTH,
+        note="For capacity it follows from distance-falls: the mean is at most the distance over the root of width.",
+    ),
+    Claim(
+        "own-term-falls",
+        "The capacity terms of Theorems 1 and 2, over the margin, are smaller for the widest network.",
+        partial(ratio, names=OWN),
+        at_most(1, TIMES),
+        NEYSHABUR.at("Table 1 and experiments on CIFAR-10"),
+        "the term of the new bound decreases with the number of hidden units (no number)",
+        **BOTH,
+        note="Theorem 2 adds the square root of h/m, which grows; it is not part of the term.",
+    ),
+    Claim(
+        "rivals-rise",
+        "The capacity terms of earlier bounds, over the margin, are larger for the widest network.",
+        partial(ratio, names=RIVALS),
+        at_least(1, TIMES),
+        NEYSHABUR.at("Table 1 and experiments on CIFAR-10"),
+        "all terms of earlier bounds increase with the number of hidden units (no number)",
+        **BOTH,
+        note="The number of weights, the first term of Table 1, rises by definition and is not judged.",
+    ),
+    Claim(
+        "errors-fall",
+        "The widest network errs less on new examples than the narrowest that fits all training labels.",
+        fewer_errors,
+        at_least(0, POINTS),
+        SIZES.at("experiments on network size"),
+        "test error keeps falling with size after training error is 0, with 5% random labels as well (no number)",
+        **BOTH,
+        counted_on="n_test",
+        note=f"{WIDTHS} The settings of the paper are cited from memory.",
+    ),
+    Claim(
+        "smallest-bound",
+        "With all constants, earlier bounds by norms are larger than the bound of 2019 for the widest network.",
+        bound_ratio,
+        at_least(1, TIMES),
+        OURS,
+        "the paper compares bounds with other constants",
+        **BOTH,
+        pilot="A trial with seeds 0 to 4 saw ratios of at least 5 on digits, and that the VC bound can be smaller.",
+    ),
+    Claim(
+        "random-labels-need-more",
+        "At the same width, the term of Theorem 1 is at least 3 times as large after random labels as after true ones.",
+        random_ratio,
+        at_least(3, TIMES),
+        OURS,
+        every=("width",),
+        where={"noise": [TRUE, RANDOM], "width": list(AT_RANDOM)},
+        scales=("quick",),
+        pilot="A trial with seeds 0 to 4 saw ratios of about 8.",
+    ),
+    Exact(
+        "fits",
+        "From the narrower of the two compared widths on, training reaches its target and fits every label.",
+        fits,
+        OURS,
+        "target loss reached and training error 0 in every run",
+        "128 hidden units are enough for CIFAR-10 (Neyshabur et al. 2019)",
+        where=ARMS,
+    ),
+)
+
+
+EXPERIMENT = Experiment(
+    name="norm-capacity",
+    title="Which norm falls as a network grows?",
+    about=(
+        "Wider networks often err less on new examples although narrower ones already fit every training label, so "
+        "the number of weights does not measure capacity. Neyshabur et al. (2019) bound the error by how far training "
+        "moves each hidden unit. This experiment compares that term with those of earlier bounds as networks grow: a "
+        "term that explains the errors must fall."
+    ),
+    papers=(NEYSHABUR, SIZES),
+    grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
+    task=task,
+    claims=CLAIMS,
+    cost=cost,
+    own_data=own_data,
+)
