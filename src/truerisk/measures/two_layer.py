@@ -112,7 +112,10 @@ def terms(network: TwoLayer, start: TwoLayer, X: Tensor, y: Tensor) -> Terms:
     (c, h), n = now.V.shape, len(X)
     moved, moved_top = now.U - then.U, now.V - then.V
     margin = margin_level(margins(now(X), y)[0])
-    per = 1 / margin if margin > 0 else math.inf
+
+    def over(term: float) -> float:
+        return term / margin if margin > 0 else math.inf
+
     answers = (X @ then.U.T).norm(dim=0)
     inputs, top, distance = _norm(X), _norm(now.V), _norm(moved)
     spectral, spectral_top = spectral_norm(now.U), spectral_norm(now.V)
@@ -123,13 +126,13 @@ def terms(network: TwoLayer, start: TwoLayer, X: Tensor, y: Tensor) -> Terms:
         distance_top=_norm(moved_top),
         capacity=float(beta.mean()),
         impact=float(alpha.mean()),
-        unit_wise=unit_wise(alpha, beta, answers, inputs, margin, n, c) if margin > 0 else math.inf,
-        product=per * math.sqrt(c) * top * (distance * inputs + _norm(answers)) / n,
-        table=per * (spectral_norm(then.U) + distance) * top,
-        row_sums=per * _largest_row(now.U) * _largest_row(now.V),
-        frobenius=per * _norm(now.U) * top,
-        spectral_rows=per * (spectral * _rows(moved_top) + _rows(moved) * spectral_top),
-        spectral_frobenius=per * (spectral * _norm(moved_top) + math.sqrt(h) * distance * spectral_top),
+        unit_wise=over(unit_wise(alpha, beta, answers, inputs, 1.0, n, c)),
+        product=over(math.sqrt(c) * top * (distance * inputs + _norm(answers)) / n),
+        table=over((spectral_norm(then.U) + distance) * top),
+        row_sums=over(_largest_row(now.U) * _largest_row(now.V)),
+        frobenius=over(_norm(now.U) * top),
+        spectral_rows=over(spectral * _rows(moved_top) + _rows(moved) * spectral_top),
+        spectral_frobenius=over(spectral * _norm(moved_top) + math.sqrt(h) * distance * spectral_top),
         weights=now.U.numel() + now.V.numel(),
     )
 
