@@ -63,7 +63,7 @@ def slow(net, start, X, y):
     }
 
 
-@pytest.mark.parametrize("shape", [{}, {"h": 4}, {"c": 2}, {"d": 1}, {"n": 3}, {"h": 60, "seed": 3}])
+@pytest.mark.parametrize("shape", [{}, {"h": 12}, {"c": 2}, {"d": 1}, {"n": 3}, {"h": 60, "seed": 3}])
 def test_terms_match_plain_loops(shape):
     net, start, X, y = case(**shape)
     found, wanted = vars(terms(net, start, X, y)), slow(net, start, X, y)

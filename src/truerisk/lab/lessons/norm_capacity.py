@@ -32,7 +32,7 @@ from truerisk.lab.units import PERCENT
 LABELS = {TRUE: "true labels", NOISY: "5% random labels", RANDOM: "random labels"}
 WIDTH = Axis("width", "hidden units", log=True)
 OWN = "unit capacity (2019)"
-TERMS = {"unit_wise": OWN, **RIVALS, "weights": "weights"}  # as many as one panel has room for
+TERMS = {"unit_wise": OWN, **RIVALS}
 MOVES = {"distance": "distance of all units", "capacity": "mean unit capacity", "impact": "mean unit impact"}
 
 
@@ -66,11 +66,11 @@ def _fan(runs: Rows, noise: float) -> list[dict[str, Any]]:
 def _terms(runs: Rows, noise: float) -> Figure:
     named = "terms" if noise == TRUE else "terms-noise"
     rows = _fan(runs, noise)
-    first = min((row["width"] for row in rows), default=0)
+    widths = [row["width"] for row in rows] or [1]
     caption = (
-        f"Terms of six generalization bounds, over the margin and relative to {first:,} hidden units, against width. "
-        f"All networks fit their training set ({LABELS[noise]}). A bound whose term rises says that wider networks "
-        "generalize worse. The figure of errors shows whether they do."
+        f"Capacity terms of five bounds, over the margin and relative to {min(widths):,} hidden units, against width; "
+        f"all networks fit their training set ({LABELS[noise]}). A bound whose term rises predicts that wider networks "
+        f"err more. The number of weights, a sixth term, grows by a factor of {max(widths) / min(widths):,.0f}."
     )
     return Figure(
         named,
@@ -78,7 +78,7 @@ def _terms(runs: Rows, noise: float) -> Figure:
         caption,
         rows,
         WIDTH,
-        Axis("relative", "capacity term, relative", log=True),
+        Axis("relative", "capacity term (first width = 1)", log=True),
         series="term",
         series_title="bound",
         rules=[Rule(1.0, "no change")],
@@ -185,7 +185,7 @@ def _numbers(runs: Rows) -> Table:
     mine = [run for run in runs if run["seed"] == first and run["noise"] == TRUE and run["reached"]]
     ends = sorted((run for run in mine if run["width"] >= run["reference"]), key=lambda run: run["width"])
     ends = [ends[0], ends[-1]] if ends else []
-    shown = {**TERMS, **MOVES, "margin": "margin (5th percentile)"}
+    shown = {**TERMS, "weights": "number of weights", **MOVES, "margin": "margin (5th percentile)"}
     return Table(
         "numbers",
         "The terms as numbers",
@@ -224,7 +224,7 @@ def demo(setting: Setting) -> Record:
     ]
     strips.append(_strip(found[WIDE][0], high / zoom, f"{WIDE:,}, contrast times {zoom:.0f}"))
     fits = [int((end.network(X).argmax(dim=1) == y).sum()) for _, end, _ in found.values()]
-    return {"strips": strips, "fits": fits, "n": len(train)}
+    return {"strips": strips, "fits": fits, "examples": len(train)}
 
 
 def _strip(moves: torch.Tensor, high: float, name: str) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def pictures(record: Record) -> Sequence[Exhibit]:
             "unit-moves",
             "What training adds to the hidden units",
             "Change of the incoming weights of the ten units that moved most, as images with the unit capacity below. "
-            f"Gray is no change. Both networks learned the same {record['n']:,} examples; they fit "
+            f"Gray is no change. Both networks learned the same {record['examples']:,} examples; they fit "
             f"{record['fits'][0]:,} and {record['fits'][1]:,} of them. The last row magnifies the wide network.",
             strips,
             claims=("distance-falls", "units-do-less"),
@@ -256,9 +256,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("own-term-falls", "rivals-rise"),
-            "Widening shrinks the 2019 term to {0.mean} its size; earlier terms grow.",
+            "With width, the unit-capacity term falls to {0.mean} its size; earlier terms grow.",
             "Not as published: some capacity terms do not change with width as reported.",
-            "Whether only the capacity term of 2019 falls with width is not settled.",
+            "Whether only the unit-capacity term falls with width is not settled.",
         ),
     ),
     demo=demo,
