@@ -131,8 +131,8 @@ def _bounds(runs: Rows) -> Figure:
         "bounds",
         "What do the bounds say, with all constants?",
         "Upper bounds on the true error with all constants and union bounds, against width (true labels). Bounds of 1 "
-        "or more are vacuous: they say nothing. Norms are rounded up to powers of 2, which makes steps. Look for the "
-        "bound that does not grow.",
+        "or more are vacuous: they say nothing. Norms are rounded up to powers of 2, which makes steps. A bound "
+        "that explains the errors must not grow.",
         made,
         WIDTH,
         Axis("bound", "bound on the true error", log=True, bound=True),
