@@ -10,11 +10,9 @@ import torch.nn.functional as F
 from truerisk.data import Data, load
 from truerisk.errors import TrueriskError
 from truerisk.lab.experiments.norm_capacity import (
-    BOUND,
     CLAIMS,
     EXPERIMENT,
     NOISY,
-    OTHERS,
     OWN,
     RANDOM,
     RIVALS,
@@ -23,17 +21,15 @@ from truerisk.lab.experiments.norm_capacity import (
     ends,
     fewer_errors,
     fits,
-    learned,
     own_data,
     random_ratio,
     ratio,
     task,
-    tensors,
-    trained,
 )
 from truerisk.lab.figure import Table
 from truerisk.lab.lessons.norm_capacity import LESSON
 from truerisk.lab.rows import IncompleteError, Rows
+from truerisk.lab.two_layer_run import BOUND, OTHERS, learned, tensors, trained
 from truerisk.lab.verdict import judge
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
@@ -63,12 +59,14 @@ def row(s, **changed):
         "test_error": 0.03 + 0.02 / size,
         "diverged": False,
     }
+    if "init" in s:  # the published directions are reversed
+        made |= {"unit_wise": size, "spectral_frobenius": 1 / size}
     return {**s, **made, **changed}
 
 
 def world(change=lambda s: {}, scale="quick"):
     made = [row(s, **change(s)) for s in EXPERIMENT.settings(scale)]
-    return Rows(made, fields=EXPERIMENT.settings(scale)[0])
+    return Rows(made, fields={name for s in EXPERIMENT.settings(scale) for name in s})
 
 
 def wide(s):
@@ -132,6 +130,8 @@ def test_all_claims_can_be_reproduced(claim):
         ("errors-fall", lambda s: {"test_error": 0.1 + wide(s) * (0.1 + s["seed"] / 1000)}),
         ("smallest-bound", lambda s: {"bounds": {BOUND: 900 + s["seed"], **dict.fromkeys(OTHERS, 400.0)}}),
         ("random-labels-need-more", lambda s: {"unit_wise": 5 + s["seed"] / 50 * (s["noise"] == RANDOM)}),
+        ("larger-start-reverses", lambda s: {"unit_wise": (1 + s["seed"] / 500) / s["width"]}),
+        ("larger-start-reverses", lambda s: {"spectral_frobenius": (1 + s["seed"] / 500) * s["width"]}),
         ("fits", lambda s: {"train_error": 0.002 * wide(s)}),
     ],
 )
@@ -198,6 +198,14 @@ def test_noise_touches_training_labels_alone():
     assert 0.6 < np.mean(clean.y != noisy.y) <= 1  # 0.9 on average
 
 
+def test_larger_initial_weights():
+    train, _ = learned({**SMALL, "width": 64})
+    starts = [trained({**SMALL, "width": 64, "epochs": 1, **init}, train)[0] for init in ({}, {"init": "he"})]
+    assert float(starts[1].U.var() / starts[0].U.var()) == pytest.approx(6, rel=0.1)
+    (clean, _), (none, _) = (learned({**SMALL, "noise": noise}) for noise in (0.0, "none"))
+    assert (clean.y == none.y).all()
+
+
 def test_a_rate_that_is_too_large_is_a_run_that_diverged():
     assert task({**SMALL, "width": 16, "lr": 1e30}) == {"diverged": True}
 
@@ -257,7 +265,9 @@ def test_smoke(rows):
     assert [verdict.claim.name for verdict in verdicts if not verdict.cells and not verdict.detail] == []
     assert all(run["reached"] for run in rows)
     names = [exhibit.name for exhibit in LESSON.figures(rows)]
-    assert names == ["terms", "errors", "terms-noise", "moves", "bounds", "random-labels", "units", "numbers"]
+    assert names == [
+        "terms", "errors", "terms-noise", "moves", "bounds", "terms-start", "random-labels", "units", "numbers"
+    ]  # fmt: skip
     by_width = {run["width"]: run["distance"] for run in rows if run["noise"] == TRUE}
     assert by_width[256] < by_width[16]
 
@@ -286,6 +296,17 @@ def test_runs_that_stopped_early_are_not_in_the_fan():
     runs = world(lambda s: {"reached": s["width"] != 4096, "unit_wise": None if wide(s) else 1.0})
     terms = LESSON.figures(runs)[0]
     assert max(r["width"] for r in terms.rows) == 2048
+
+
+def test_larger_initial_weights_stay_out_of_all_other_figures_and_claims():
+    odd = world(lambda s: {"distance": 1e9, "train_error": 1.0, "test_error": 1.0} if "init" in s else {})
+    for name in ("distance-falls", "errors-fall", "fits"):
+        assert judge(CLAIM[name], odd, "quick").word in ("reproduced", "exact")
+    found = {exhibit.name: exhibit for exhibit in LESSON.figures(odd)}
+    assert max(r["error"] for r in found["errors"].rows) < 1
+    assert max(r["size"] for r in found["moves"].rows) < 1e9
+    start = {(r["term"], r["width"], r["seed"]): r["relative"] for r in found["terms-start"].rows}
+    assert start["unit capacity (2019)", 4096, 20] > 10
 
 
 def test_gaps():

@@ -76,7 +76,7 @@ ENTRIES: dict[str, Entry] = {
     "norm-capacity": Entry(
         "Which norm falls as a network grows?",
         "overparameterization",
-        {"smoke": (6, 8), "quick": (110, 8), "medium": (24, 7), "paper": (36, 7)},
+        {"smoke": (8, 9), "quick": (135, 9), "medium": (24, 7), "paper": (36, 7)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",

@@ -9,24 +9,13 @@ import torch
 
 from truerisk.data.scaling import is_images
 from truerisk.lab.experiment import Record, Setting
-from truerisk.lab.experiments.norm_capacity import (
-    AT_RANDOM,
-    BOUND,
-    COUNT,
-    NOISY,
-    OTHERS,
-    RANDOM,
-    RIVALS,
-    TRUE,
-    learned,
-    tensors,
-    trained,
-)
+from truerisk.lab.experiments.norm_capacity import AT_RANDOM, NOISY, RANDOM, RIVALS, TRUE
 from truerisk.lab.figure import Axis, Exhibit, Figure, Images, Rule, Strip, Table, Tile
 from truerisk.lab.images import pixels
 from truerisk.lab.lesson import Finding, Formula, Lesson, Question
 from truerisk.lab.marks import Histogram, Slope
-from truerisk.lab.rows import Rows
+from truerisk.lab.rows import Row, Rows
+from truerisk.lab.two_layer_run import BOUND, COUNT, OTHERS, learned, tensors, trained
 from truerisk.lab.units import PERCENT
 
 LABELS = {TRUE: "true labels", NOISY: "5% random labels", RANDOM: "random labels"}
@@ -37,44 +26,49 @@ MOVES = {"distance": "distance of all units", "capacity": "mean unit capacity", 
 
 
 def figures(rows: Rows) -> list[Exhibit]:
-    runs = rows.converged().having(labels=lambda run: LABELS[run["noise"]])
-    both = runs.where(noise=[TRUE, NOISY]) if runs.present else runs
-    found: list[Exhibit] = [_terms(both, TRUE), _errors(both), _moves(both), _bounds(both)]
-    if _fan(both, NOISY):
-        found.insert(2, _terms(both, NOISY))
+    done = rows.converged()
+    runs = Rows(run for run in done if "init" not in run).having(labels=lambda run: LABELS[run["noise"]])
+    true, noisy = ([run for run in runs if run["noise"] == noise] for noise in (TRUE, NOISY))
+    both, larger = Rows([*true, *noisy]), [run for run in done if "init" in run]
+    found: list[Exhibit] = [_terms("terms", "Which capacity term falls as networks grow?", true, LABELS[TRUE])]
+    found += [_errors(both), _moves(both), _bounds(true)]
+    if noisy:
+        found.insert(2, _terms("terms-noise", "Which term falls with 5% random labels?", noisy, LABELS[NOISY]))
+    if larger:
+        title = "Which term falls from larger initial weights?"
+        found.append(_terms("terms-start", title, larger, "true labels, six times the initial variance"))
     if any(run["noise"] == RANDOM for run in runs):
         found.append(_random(runs))
-    return [*found, _units(both), _numbers(both)]
+    return [*found, _units(true), _numbers(true)]
 
 
-def _fan(runs: Rows, noise: float) -> list[dict[str, Any]]:
-    """Each term of each run over that at the narrowest width, from the reference on, of the same seed."""
-    made = []
-    for seed in runs.seeds():
-        mine = [
-            run for run in runs if run["seed"] == seed and run["noise"] == noise and run["width"] >= run["reference"]
-        ]
-        fitted = sorted((run for run in mine if run["reached"]), key=lambda run: run["width"])
+def _fitted(runs: Sequence[Row], seed: int) -> list[Row]:
+    """Runs of a seed that reached the target loss, from the reference on, the narrowest first."""
+    mine = (run for run in runs if run["seed"] == seed and run["width"] >= run["reference"] and run["reached"])
+    return sorted(mine, key=lambda run: run["width"])
+
+
+def _first(runs: Sequence[Row]) -> int:
+    return min((run["seed"] for run in runs), default=0)
+
+
+def _terms(name: str, title: str, runs: Sequence[Row], says: str) -> Figure:
+    """Each term over that of the narrowest network of the same seed."""
+    rows = []
+    for seed in sorted({run["seed"] for run in runs}):
+        fitted = _fitted(runs, seed)
         for run in fitted:
-            for name, shown in TERMS.items():
-                made.append(
-                    {"term": shown, "relative": run[name] / fitted[0][name], "width": run["width"], "seed": seed}
-                )
-    return made
-
-
-def _terms(runs: Rows, noise: float) -> Figure:
-    named = "terms" if noise == TRUE else "terms-noise"
-    rows = _fan(runs, noise)
+            here = {"width": run["width"], "seed": seed}
+            rows += [{**here, "term": shown, "relative": run[own] / fitted[0][own]} for own, shown in TERMS.items()]
     widths = [row["width"] for row in rows] or [1]
     caption = (
         f"Capacity terms of five bounds, over the margin and relative to {min(widths):,} hidden units, against width; "
-        f"all networks fit their training set ({LABELS[noise]}). A bound whose term rises predicts that wider networks "
+        f"all networks fit their training set ({says}). A bound whose term rises predicts that wider networks "
         f"err more. The number of weights, a sixth term, grows by a factor of {max(widths) / min(widths):,.0f}."
     )
     return Figure(
-        named,
-        "Which capacity term falls as networks grow?" if noise == TRUE else "Which term falls with 5% random labels?",
+        name,
+        title,
         caption,
         rows,
         WIDTH,
@@ -82,7 +76,7 @@ def _terms(runs: Rows, noise: float) -> Figure:
         series="term",
         series_title="bound",
         rules=[Rule(1.0, "no change")],
-        claims=("own-term-falls", "rivals-rise"),
+        claims=("larger-start-reverses",) if name == "terms-start" else ("own-term-falls", "rivals-rise"),
     )
 
 
@@ -119,12 +113,12 @@ def _moves(runs: Rows) -> Figure:
     )
 
 
-def _bounds(runs: Rows) -> Figure:
+def _bounds(runs: Sequence[Row]) -> Figure:
     names = {BOUND: OWN, **OTHERS, COUNT: "VC dimension"}
     made = [
         {"width": run["width"], "seed": run["seed"], "bound": run["bounds"][name], "by": shown}
         for run in runs
-        if run["noise"] == TRUE and run["reached"]
+        if run["reached"]
         for name, shown in names.items()
     ]
     return Figure(
@@ -160,10 +154,9 @@ def _random(runs: Rows) -> Figure:
     )
 
 
-def _units(runs: Rows) -> Figure:
+def _units(runs: Sequence[Row]) -> Figure:
     """Units of one seed; those that never moved have no logarithm."""
-    first = min(runs.seeds(), default=0)
-    mine = [run for run in runs if run["seed"] == first and run["noise"] == TRUE]
+    mine = [run for run in runs if run["seed"] == _first(runs)]
     made = [{"width": run["width"], "beta": beta} for run in mine for beta in run["unit_capacities"] if beta > 0]
     return Figure(
         "units",
@@ -180,11 +173,9 @@ def _units(runs: Rows) -> Figure:
     )
 
 
-def _numbers(runs: Rows) -> Table:
-    first = min(runs.seeds(), default=0)
-    mine = [run for run in runs if run["seed"] == first and run["noise"] == TRUE and run["reached"]]
-    ends = sorted((run for run in mine if run["width"] >= run["reference"]), key=lambda run: run["width"])
-    ends = [ends[0], ends[-1]] if ends else []
+def _numbers(runs: Sequence[Row]) -> Table:
+    fitted = _fitted(runs, _first(runs))
+    ends = [fitted[0], fitted[-1]] if fitted else []
     shown = {**TERMS, "weights": "number of weights", **MOVES, "margin": "margin (5th percentile)"}
     return Table(
         "numbers",
