@@ -306,7 +306,7 @@ def test_larger_initial_weights_stay_out_of_all_other_figures_and_claims():
     assert max(r["error"] for r in found["errors"].rows) < 1
     assert max(r["size"] for r in found["moves"].rows) < 1e9
     start = {(r["term"], r["width"], r["seed"]): r["relative"] for r in found["terms-start"].rows}
-    assert start["unit capacity (2019)", 4096, 20] > 10
+    assert start["unit capacity (2019)", 4096, 30] > 10
 
 
 def test_gaps():

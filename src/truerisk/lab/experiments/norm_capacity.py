@@ -73,7 +73,7 @@ def quick() -> list[Setting]:
     """A trial chose the rate: the widest networks end at the same distance at half and a quarter of it."""
     how = {"data": "digits", "n": 500, "n_test": 1000, "reference": 16, "lr": 0.02, "epochs": 2000}
     random = product({**how, "noise": RANDOM}, width=AT_RANDOM, seed=range(20, 25))
-    larger = product({**how, **LARGER, "lr": 0.005}, width=[4**k for k in range(2, 7)], seed=range(20, 25))
+    larger = product({**how, **LARGER, "lr": 0.005}, width=[4**k for k in range(2, 7)], seed=range(30, 35))
     widths = [2**k for k in range(3, 13)]
     return _grid(how, range(20, 25), widths, widths) + random + larger
 
