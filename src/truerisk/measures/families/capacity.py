@@ -21,9 +21,9 @@ from truerisk.measures.anatomy import Layer, anatomy
 from truerisk.measures.passes import inputs, network
 from truerisk.measures.registry import NotDefined, Value, measure
 from truerisk.measures.subject import Subject
+from truerisk.measures.two_layer import margin_level, unit_wise
 
 NEYSHABUR = "Neyshabur et al. 2019"
-SHARE = 20  # gamma is the margin that one example in twenty stays below, as in the paper
 BIASES = "a bias counts as a weight on a constant input 1"
 
 
@@ -137,10 +137,9 @@ def unit_impact_mean(subject: Subject) -> float:
 )
 def unit_capacity_over_margin(subject: Subject) -> Value:
     found = units(subject)
-    gamma = float(subject.margins.kthvalue(max(1, subject.n // SHARE)).values)
+    gamma = margin_level(subject.margins)
     if not gamma > 0:
         raise NotDefined("at least one example in twenty is wrong, so that there is no margin to speak of.")
-    terms = found.impact * (found.capacity * found.inputs + found.response)
-    total = float(terms.sum()) + found.constant * math.sqrt(subject.n)  # the constant unit answers 1 to each example
     outputs = len(hidden_layer(subject)[1].matrix)
-    return Value((2 * math.sqrt(2 * outputs) + 2) * total / (gamma * subject.n))
+    parts = (found.impact, found.capacity, found.response, found.inputs)
+    return Value(unit_wise(*parts, gamma, subject.n, outputs, found.constant))
