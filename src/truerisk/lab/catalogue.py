@@ -106,6 +106,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (11, 11), "quick": (55, 11), "medium": (33, 11), "paper": (33, 11)},
         own_data=True,
     ),
+    "norm-capacity": Entry(
+        "Which norm falls as a network grows?",
+        "overparameterization",
+        {"smoke": (8, 9), "quick": (135, 9), "medium": (24, 7), "paper": (36, 7)},
+        own_data=True,
+    ),
     "infinite-width": Entry(
         "Is an infinitely wide regularized network a convex problem?",
         "overparameterization",
@@ -129,10 +135,6 @@ ENTRIES: dict[str, Entry] = {
         "overparameterization",
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
-    "norm-capacity": Entry(
-        "Which norm falls as a network grows?",
-        "overparameterization",
-        {"smoke": (8, 9), "quick": (135, 9), "medium": (24, 7), "paper": (36, 7)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
