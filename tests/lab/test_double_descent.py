@@ -19,12 +19,16 @@ from truerisk.lab.experiments.double_descent import (
     task,
 )
 from truerisk.lab.feature_sweep import directions, median_bandwidth, over_features
-from truerisk.lab.lessons.double_descent import LESSON, curve_rows, dot_rows, fit_rows
+from truerisk.lab.lessons.double_descent import LESSON
 from truerisk.lab.own_data import on_own_data
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.samples import samples
+from truerisk.lab.twenty_points import POINTS, curve_rows, dot_rows, fit_rows
 from truerisk.lab.verdict import judge
 from truerisk.nets.random_features import random_features
+from truerisk.report.lab.figures import at_start
+from truerisk.report.lab.keys import DOT
+from truerisk.report.lab.linked import drawables
 from truerisk.seeds import derive
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
@@ -392,20 +396,30 @@ def test_twenty_points():
     assert len(json.dumps(record, allow_nan=False)) < 400_000
     assert record == LESSON.demo(EXPERIMENT.settings("paper")[0])
     fits, curve, dots = fit_rows(record), curve_rows(record), dot_rows(record)
-    assert fits[0].keys() == {"x", "y", "features", "noise", "ridge"}
-    assert curve[0].keys() == {"features", "test_error", "norm", "noise", "ridge"}
-    assert dots[0].keys() == {"x", "y", "noise"}
+    assert [row["y"] for row in fits if "noise" not in row] == record["truth"]  # shown in every state
+    fits = [row for row in fits if "noise" in row]
     assert max(abs(row["y"]) for row in fits) <= 3
-    for noise in ("noisy points", "exact points"):
-        points = [dot for dot in dots if dot["noise"] == noise]
-        line = [r for r in fits if (r["noise"], r["ridge"], r["features"]) == (noise, "no ridge", 2000)]
+    for noise in (False, True):
+        points = [dot for dot in dots if (dot["noise"], dot["ridge"]) == (noise, False)]
+        assert len(points) == POINTS
+        line = [r for r in fits if (r["noise"], r["ridge"], r["features"]) == (noise, False, 2000)]
         near = np.interp([p["x"] for p in points], [r["x"] for r in line], [r["y"] for r in line])
         assert np.abs(near - [p["y"] for p in points]).max() < 0.05
-    found = {(r["noise"], r["ridge"], r["features"]): r["test_error"] for r in curve}
-    assert found["noisy points", "no ridge", 20] > 10 * found["noisy points", "no ridge", 2000]
-    assert found["noisy points", "no ridge", 20] > 10 * found["noisy points", "ridge", 20]
-    fit, errors = LESSON.pictures(record)
-    assert (fit.slider.field, len(fit.rows), len(errors.rows)) == ("features", 25 * 4 * 121, 100)
+    found = {(r["noise"], r["ridge"], r["count"]): r["test_error"] for r in curve}
+    assert found[True, False, 20] > 10 * found[True, False, 2000]
+    assert found[True, False, 20] > 10 * found[True, True, 20]
+
+
+def test_the_hero_moves_the_fit_and_its_place_on_both_curves():
+    record = LESSON.demo(EXPERIMENT.settings("quick")[0])
+    [linked] = LESSON.pictures(record)
+    assert linked.name == LESSON.hero
+    fit, error, norm = drawables(linked)
+    assert fit.slides[fit.start % len(fit.slides)] == str(POINTS)  # it starts at the threshold, with noise
+    for drawn, name in ((error, "test_error"), (norm, "norm")):
+        [dot] = [row for row in drawn.of(DOT) if at_start(row, drawn)]
+        [place] = [f for f in record["fits"] if (f["features"], f["noise"], f["ridge"]) == (POINTS, True, False)]
+        assert (dot["x"], dot["y"]) == (POINTS, place[name])
     assert LESSON.pictures({}) == []
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from truerisk.lab.experiment import Record
-from truerisk.lab.rows import Row
 from truerisk.nets.nested_least_squares import nested_outputs, nested_readouts
 from truerisk.nets.random_features import feature_scale, random_features
 from truerisk.seeds import derive
@@ -20,6 +19,9 @@ POINTS, SPREAD, BANDWIDTH, STRENGTH, LIMIT = 20, 0.2, 0.06, 1e-3, 3.0
 WAVES = (
     2, 3, 5, 7, 9, 11, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 30, 40, 60, 100, 200, 500, 2000,
 )  # fmt: skip
+TRUE, FITTED = "true curve", "fitted curve"
+SWITCHES = ("noise", "ridge")
+STATE = ("features", *SWITCHES)
 SHOWN, FINE = np.linspace(-1, 1, 121), np.linspace(-1, 1, 801)
 
 
@@ -55,29 +57,28 @@ def twenty_points(seed: int) -> Record:
 
 
 def fit_rows(record: Record) -> list[dict[str, Any]]:
-    """The fitted curves: {x, y, features, noise, ridge}."""
-    return [
-        {"x": x, "y": y, "features": fit["features"], "noise": _noise(fit), "ridge": _ridge(fit)}
+    """The fitted curves for each state of slider and switches, and the true one, which is always there."""
+    places = record.get("x", ())
+    true = [{"x": x, "y": y, "curve": TRUE} for x, y in zip(places, record.get("truth", ()), strict=True)]
+    return true + [
+        {"x": x, "y": y, "curve": FITTED, **{name: fit[name] for name in STATE}}
         for fit in record.get("fits", ())
-        for x, y in zip(record["x"], fit["y"], strict=True)
+        for x, y in zip(places, fit["y"], strict=True)
     ]
 
 
 def curve_rows(record: Record) -> list[dict[str, Any]]:
-    """The double-descent curve of the fits: {features, test_error, norm, noise, ridge}."""
-    names = ("features", "test_error", "norm")
-    found = record.get("fits", ())
-    return [{**{name: fit[name] for name in names}, "noise": _noise(fit), "ridge": _ridge(fit)} for fit in found]
+    """Error and norm against the number of features, for each setting of the switches."""
+    names = ("test_error", "norm", *SWITCHES)
+    return [{"count": fit["features"], **{name: fit[name] for name in names}} for fit in record.get("fits", ())]
+
+
+def moving_rows(record: Record) -> list[dict[str, Any]]:
+    """The place on these curves of each number of features: a dot that moves with the slider."""
+    pairs = zip(curve_rows(record), record.get("fits", ()), strict=True)
+    return [{**row, "features": fit["features"]} for row, fit in pairs]
 
 
 def dot_rows(record: Record) -> list[dict[str, Any]]:
-    """The training points: {x, y, noise}."""
-    return [{**dot, "noise": _noise(dot)} for dot in record.get("dots", ())]
-
-
-def _noise(row: Row) -> str:
-    return "noisy points" if row["noise"] else "exact points"
-
-
-def _ridge(row: Row) -> str:
-    return "ridge" if row["ridge"] else "no ridge"
+    """The training points, which a ridge does not move."""
+    return [{**dot, "ridge": ridge} for dot in record.get("dots", ()) for ridge in (False, True)]

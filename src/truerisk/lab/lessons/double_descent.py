@@ -9,12 +9,12 @@ from truerisk.lab.descent import EPSILON, effective_complexity
 from truerisk.lab.effect import Above
 from truerisk.lab.experiment import Record, Setting
 from truerisk.lab.experiments.double_descent import RANDOM
-from truerisk.lab.figure import Axis, Exhibit, Figure, Rule
+from truerisk.lab.figure import Axis, Exhibit, Figure, Linked, Rule, Switch
 from truerisk.lab.lesson import Finding, Formula, Lesson, Question
 from truerisk.lab.marks import Line
 from truerisk.lab.rows import Row, Rows
 from truerisk.lab.spelling import spell
-from truerisk.lab.twenty_points import POINTS, curve_rows, dot_rows, fit_rows, twenty_points
+from truerisk.lab.twenty_points import POINTS, curve_rows, dot_rows, fit_rows, moving_rows, twenty_points
 from truerisk.lab.units import PERCENT
 
 KINDS = {"fourier": "Fourier features", "relu": "ReLU features"}
@@ -213,50 +213,54 @@ def demo(setting: Setting) -> Record:
 
 
 def pictures(record: Record) -> Sequence[Exhibit]:
-    return [_fit(record), _fit_errors(record)] if record.get("fits") else []
+    return [_linked(record)] if record.get("fits") else []
 
 
-def _fit(record: Record) -> Figure:
-    return Figure(
+def _linked(record: Record) -> Linked:
+    """The fit, its error, and its norm, moved by one slider."""
+    moved: dict[str, Any] = {
+        "slider": Axis("features", "number of features N"),
+        "starts_at": POINTS,
+        "switches": (Switch("noise", "noise", on=True), Switch("ridge", "ridge")),
+        "group": None,
+    }
+    x, y, count = Axis("x", "input"), Axis("y", "output"), Axis("count", "number of features N", log=True)
+    points: dict[str, Any] = {"dots": dot_rows(record), "dots_title": f"{POINTS} training points"}
+    fit = Figure("fit", "The fitted curve", "", fit_rows(record), x, y, Line(points=False), "curve", **points, **moved)
+    threshold = [Rule(POINTS, "N = n", upright=True)]
+    along = [
+        Figure(
+            field,
+            title,
+            "",
+            curve_rows(record),
+            count,
+            Axis(field, short, log=True),
+            Line(points=False),
+            rules=threshold,
+            dots=moving_rows(record),
+            **moved,
+        )
+        for field, title, short in (
+            ("test_error", "Its error", "squared error"),
+            ("norm", "Its norm", "norm of the readout"),
+        )
+    ]
+    return Linked(
         "fit",
         "One curve, more and more features",
-        f"Least squares through {POINTS} training points (dots) with N Fourier features; move the slider. At "
-        f"N = {POINTS} the curve just reaches all points, and between noisy points it leaves the figure. With many "
-        "more features it is calm again, although it still meets every point.",
-        fit_rows(record),
-        Axis("x", "input"),
-        Axis("y", "output"),
-        mark=Line(points=False),
-        series="ridge",
-        facet="noise",
-        slider=Axis("features", "number of features N"),
-        dots=dot_rows(record),
-        dots_title="training points",
-        claims=("peak-at-threshold", "ridge-removes-peak"),
-        group=None,
-    )
-
-
-def _fit_errors(record: Record) -> Figure:
-    return Figure(
-        "fit-errors",
-        "Error of the same curves",
-        "Mean squared distance between the fitted curve and the true one, against the number of features. The "
-        f"{POINTS} points are exact values of the true curve, or have noise. If noise makes the peak, exact points "
-        "have a much smaller one.",
-        curve_rows(record),
-        Axis("features", "number of features N", log=True),
-        Axis("test_error", "squared test error", log=True),
-        series="ridge",
-        facet="noise",
-        claims=("peak-at-threshold", "ridge-removes-peak"),
-        group=None,
+        f"Least squares through {POINTS} points with N Fourier features; move the slider, or let it play. At N = n "
+        "only one combination of the features meets all points, however large. With many more features the smallest "
+        "of many is taken, and the curve is calm. Curves are cut off at \u22123 and 3.",
+        [fit, *along],
+        shares=(4, 3, 3),
+        claims=("peak-at-threshold", "norm-peaks", "ridge-removes-peak"),
     )
 
 
 LESSON = Lesson(
     figures=figures,
-    hero="descent",
+    hero="fit",
     findings=(
         Finding(
             ("peak-at-threshold", "second-descent"),
