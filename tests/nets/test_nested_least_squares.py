@@ -180,3 +180,15 @@ def test_features_of_all_sizes_are_never_held_at_once():
 def test_slips(call, said):
     with pytest.raises(TrueriskError, match=said):
         call()
+
+
+def test_the_quality_of_a_triangular_factor_is_its_condition():
+    """A 1-norm estimate may be off by a factor of n: at n = 10,000 it would send full-rank problems to an SVD."""
+    rng = np.random.default_rng(6)
+    for n, decades in ((1, 0), (2, 3), (50, 0), (50, 6), (200, 3)):
+        factor = np.linalg.qr(rng.standard_normal((n, n)) * np.logspace(0, -decades, n))[1]
+        values = np.linalg.svd(factor, compute_uv=False)
+        for scaled in (factor, 1e150 * factor, factor + np.tril(np.ones((n, n)), -1)):  # reflectors are not read
+            assert 0.99 < nested_least_squares._quality(scaled) / (values[-1] / values[0]) < 2
+    assert nested_least_squares._quality(np.zeros((3, 3))) == 0
+    assert nested_least_squares._quality(np.diag([1.0, 0.0])) == 0

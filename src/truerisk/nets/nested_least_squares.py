@@ -41,7 +41,9 @@ Penalties = dict[Key, float]  # what multiplies |W|^2 next to |Phi W - Y|^2, whe
 
 BLOCK = 1024  # features computed at a time
 PANEL = 128  # columns that a blocked QR eliminates at a time
-GOOD, SAFE = 1e-6, 1e-8  # reciprocal condition numbers: below GOOD a solution is corrected, below SAFE it is not used
+FULL = 1e-10  # smallest over largest singular value of R from which on none counts as 0
+GOOD, SAFE = 3e-6, 1e-7  # the same for W = Phi' A: below GOOD it is corrected, below SAFE it is not used
+STEPS = 8  # of the power iterations that estimate singular values
 SAFE_GRAM = 1e-9  # of a Gram matrix: its solution then errs by 1e-7 at most
 FAR = 2  # from N = FAR n on, a Gram matrix is tried
 
@@ -133,7 +135,7 @@ def _by_qr(features: Features, Y: np.ndarray, penalties: Penalties) -> Solutions
         if penalty > 0:
             R, rows, panels = _stacked(R, penalty)
             Z = lapack.dtpmqrt(count, rows, panels, Z, np.zeros_like(Z), trans="T")[0]
-        if lapack.dtrcon(R)[0] > SAFE:
+        if _quality(R) > FULL:
             found[count, ridge] = solve_triangular(R, Z)
         else:
             found[count, ridge] = LeastSquares(np.triu(R), Z).least_norm()
@@ -160,7 +162,7 @@ def _by_transposed_qr(features: Features, Y: np.ndarray, penalties: Penalties) -
         for key in keys:
             penalty = penalties[key]
             R = _stacked(factor, penalty)[0] if penalty > 0 else factor
-            quality = lapack.dtrcon(R)[0]
+            quality = _quality(R)
             if quality > GOOD:
                 multipliers[key] = _twice(R, Y)
             elif quality > SAFE and not penalty:
@@ -203,6 +205,21 @@ def _spanned(features: Features, multipliers: Solutions) -> Solutions:
             part = block[:, : max(key[0] - start, 0)]
             found[key][start : start + part.shape[1]] = part.T @ A
     return found
+
+
+def _quality(R: np.ndarray) -> float:
+    """The smallest over the largest singular value of a triangular R, estimated by power iterations."""
+    diagonal = np.abs(np.diag(R))
+    if not diagonal.min() > np.finfo(float).eps * diagonal.max():
+        return 0.0
+    upper = np.array(R / diagonal.max(), order="F")
+    large = small = np.random.default_rng(0).standard_normal(len(R))
+    for _ in range(STEPS):
+        stretched = blas.dtrmv(upper, large / np.linalg.norm(large))
+        large = blas.dtrmv(upper, stretched, trans=1)
+        shrunk = blas.dtrsv(upper, small / np.linalg.norm(small), trans=1)
+        small = blas.dtrsv(upper, shrunk)
+    return float(1 / (np.linalg.norm(stretched) * np.linalg.norm(shrunk)))
 
 
 def _twice(R: np.ndarray, Y: np.ndarray) -> np.ndarray:
