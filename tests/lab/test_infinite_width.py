@@ -114,14 +114,18 @@ def test_smoke(smoke_rows):
     verdicts = EXPERIMENT.judge(rows, "smoke")
     assert {verdict.reason for verdict in verdicts} == {"smoke"}
     assert [v.claim.name for v in verdicts if not v.cells and not v.detail] == []
-    objectives, excess, tests, _, table = LESSON.figures(rows)
+    objectives, excess, tests, balance, table = LESSON.figures(rows)
     run = next(row for row in rows if row["problem"] == "digits")
     panel = "digits, on two components, 12 points"
-    shown = [r["ratio"] for r in objectives.rows if (r["panel"], r["start"]) == (panel, "best start")]
+    assert {row["which"] for row in objectives.rows} == {"best run", "median run", "worst run"}
+    shown = [r["ratio"] for r in objectives.rows if (r["panel"], r["which"]) == (panel, "best run")]
+    worst = [r["ratio"] for r in objectives.rows if (r["panel"], r["which"]) == (panel, "worst run")]
+    assert worst == [max(each) / run["bound"] for each in run["objectives"]]
     assert shown == [min(each) / run["bound"] for each in run["objectives"]]
     assert [r["excess"] for r in excess.rows if r["panel"] == panel] == pytest.approx([one - 1 for one in shown])
     flat = {r["test"] for r in tests.rows if (r["panel"], r["model"]) == (panel, "convex solution")}
     assert flat == {run["convex_test_loss"]}
+    assert [r["imbalance"] for r in balance.rows if r["panel"] == panel] == run["imbalances"][1:]  # not one unit
     assert [row[0] for row in table.rows] == ["line", "digits"]
     assert table.rows[1][3] == f"{run['units']} to {run['units']}"
 
