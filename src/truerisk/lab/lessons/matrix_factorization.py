@@ -42,7 +42,7 @@ def figures(rows: Rows) -> list[Exhibit]:
 
 
 def _panel(run: Row) -> str:
-    return MEASURED[run["measured"]].format(run["m"], run["size"] ** 2)
+    return MEASURED[run["measured"]].format(f"{run['m']:,}", f"{run['size'] ** 2:,}")
 
 
 def _unrolled(paths: Rows) -> Rows:
@@ -239,9 +239,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("better-than-least",),
-            "The least trace norm errs {0.mean} as much as descent from a tiny start.",
-            "Not so here: the least trace norm errs only {0.mean} as much as descent.",
-            "Still open: the least trace norm errs {0.mean} as much as descent.",
+            "With few entries, the least trace norm errs {0.mean} as much as descent.",
+            "Not so here: with few entries, least trace norm errs {0.mean} as much as descent.",
+            "Still open: with few entries, least trace norm errs {0.mean} as much as descent.",
         ),
         Finding(
             ("trace-for-images",),
