@@ -31,7 +31,7 @@ ROWS, TILES, STEPS, SIDE, MISSING = 100, 8, 150, 24, (70, 110, 170)
 def demo(setting: Setting) -> Record:
     """A small matrix and, where the setting has gray images, a few of them: complete, observed, and filled in."""
     seed = setting["seed"]
-    truth = with_spectrum(SIDE, "2 equal", derive(seed, "demo matrix"))
+    truth = _sorted(with_spectrum(SIDE, "2 equal", derive(seed, "demo matrix")))
     parts = split(truth, 0.5, 0.3, derive(seed, "demo entries"))
     limits = float(truth.min()), float(truth.max())
     tiles = []
@@ -42,6 +42,12 @@ def demo(setting: Setting) -> Record:
     if "data" in setting:
         record |= {"strips": _image_strips({**setting, "share": 0.5, "n": min(setting["n"], ROWS)})}
     return record
+
+
+def _sorted(matrix: np.ndarray) -> np.ndarray:
+    """Rows and columns in the order of the first singular vectors, so that the eye finds the factors."""
+    left, _, right = np.linalg.svd(matrix)
+    return np.asarray(matrix[np.argsort(left[:, 0])][:, np.argsort(right[0])])
 
 
 def _image_strips(s: Setting) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from math import log2
 from statistics import fmean
 from typing import Any
 
-from truerisk.lab.experiments.matrix_factorization import ENOUGH, FACTORS, FEW, FULL, NARROW, SMALL, TINY
+from truerisk.lab.experiments.matrix_factorization import ENOUGH, FACTORS, FEW, FULL, LARGE, NARROW, SMALL, TINY
 from truerisk.lab.figure import Axis, Exhibit, Figure, Rule
 from truerisk.lab.lesson import Finding, Formula, Lesson, Question
 from truerisk.lab.marks import Line, Map, Points
@@ -21,6 +21,7 @@ DESCENT, LEAST = "gradient descent", "least trace norm"
 START = Axis("start", "size of the start", log=True)
 RESOLVED = 1e-3  # descent stops where it fits up to this
 FIRST = 8  # singular values in a figure
+SHOWN = {LARGE: "descent from 0.1", SMALL: "descent from 0.01", TINY: "descent from 10\u207b\u2076"}
 WORDS = {"power 2": "1/k\u00b2", "power 1": "1/k", "power 0.5": "1/\u221ak"}  # equal factors keep their name
 MEASURED = {
     "gaussian": "{} Gaussian measurements",
@@ -42,7 +43,7 @@ def figures(rows: Rows) -> list[Exhibit]:
 
 
 def _panel(run: Row) -> str:
-    return MEASURED[run["measured"]].format(run["m"], run["size"] ** 2)
+    return MEASURED[run["measured"]].format(f"{run['m']:,}", f"{run['size'] ** 2:,}")
 
 
 def _unrolled(paths: Rows) -> Rows:
@@ -74,7 +75,7 @@ def _spectra(paths: Rows) -> Figure:
     for run in chosen:
         ends = dict(zip(run["starts"], run["spectra"], strict=True))
         shown = {TRUTH: run["true_spectrum"], LEAST: run["least_spectrum"]}
-        shown |= {f"descent from {start:g}": ends[start] for start in (0.1, SMALL, TINY) if start in ends}
+        shown |= {name: ends[start] for start, name in SHOWN.items() if start in ends}
         for name, values in shown.items():
             rows += [
                 {"place": place, "value": value, "matrix": name, "seed": run["seed"]}
@@ -164,7 +165,7 @@ def _images(runs: Rows) -> Figure:
     names = {name: f"{key}_error" for key, name in NAMES.items()}
     return Figure(
         "images",
-        "Real rows with missing entries",
+        "Which bias fills in real rows best?",
         "Error on missing entries, relative to that of the mean of each column, against the share of observed entries. "
         "Each method chooses its one parameter on the same held-out entries. At 1, a method is no better than the "
         "mean.",
@@ -239,9 +240,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("better-than-least",),
-            "The least trace norm errs {0.mean} as much as descent from a tiny start.",
-            "Not so here: the least trace norm errs only {0.mean} as much as descent.",
-            "Still open: the least trace norm errs {0.mean} as much as descent.",
+            "With few entries, the least trace norm errs {0.mean} as much as descent.",
+            "Not so here: with few entries, least trace norm errs {0.mean} as much as descent.",
+            "Still open: with few entries, least trace norm errs {0.mean} as much as descent.",
         ),
         Finding(
             ("trace-for-images",),
