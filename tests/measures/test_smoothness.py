@@ -139,8 +139,8 @@ def test_ways_are_given_in_blocks(monkeypatch):
         (lambda: dirichlet_energy(np.array([0.0, np.nan]), 1.0), "not finite"),
         (lambda: dirichlet_energy(np.zeros(3), 0.0), "must be positive"),
         (lambda: boundary_length(np.zeros(3), 1.0), "no grid"),
-        (lambda: class_changes(len, np.zeros((2, 1)), np.zeros((3, 1))), "no ways"),
-        (lambda: class_changes(len, np.zeros((0, 1)), np.zeros((0, 1))), "no ways"),
+        (lambda: class_changes(len, np.zeros((2, 1)), np.zeros((3, 1))), "as many starts as ends"),
+        (lambda: class_changes(len, np.zeros((0, 1)), np.zeros((0, 1))), "as many starts as ends"),
     ],
 )
 def test_what_is_no_grid_is_refused(call, says):

@@ -96,7 +96,7 @@ def class_changes(
     starts, ends = np.asarray(starts), np.asarray(ends)
     if starts.shape != ends.shape or not len(starts) or points < 2:
         raise TrueriskError(
-            f"{points} points from starts of shape {starts.shape} to ends of shape {ends.shape} are no ways; "
+            f"starts have shape {starts.shape}, ends {ends.shape}, with {points} points between; "
             "give as many starts as ends, and at least 2 points."
         )
     shares = np.linspace(0, 1, points).reshape(1, points, *[1] * (starts.ndim - 1))

@@ -288,9 +288,9 @@ EXPERIMENT = Experiment(
     name="smoothness",
     title="Memorizing against interpolating: does smoothness decide?",
     about="The classical picture ends where a model fits every training example: beyond, it should only memorize. This "
-    "experiment goes on: polynomials, random features, kernel machines, networks, and nearest neighbors that all fit "
-    "the same labels are compared by their size, norm, roughness, and test error. Larger classes contain smoother "
-    "functions through the same points, and which function is chosen decides whether it memorizes or interpolates.",
+    "experiment continues beyond: curves, features, kernel machines, networks, and nearest neighbors that all fit the "
+    "same labels are compared by size, norm, roughness, and test error. Larger classes contain smoother functions "
+    "through the same points, and the choice among them decides between memorizing and interpolating.",
     papers=(BELKIN, COVER, ZHANG, XIE),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
