@@ -74,7 +74,7 @@ def test_pairs_of_different_classes_are_equally_likely():
 
 @pytest.mark.parametrize("patience", [module.PATIENCE, 0])
 def test_the_whole_tree_against_a_recursive_one(patience, monkeypatch):
-    """How often a point gets each class, in 3,000 fast and 3,000 slow trees; ties and uneven classes.
+    """How often a point gets each class, in 1,500 fast and 1,500 slow trees; ties and uneven classes.
 
     With a patience of 0, every node is treated as one whose features hardly vary: the probabilities are the same.
     """
@@ -93,9 +93,9 @@ def test_the_whole_tree_against_a_recursive_one(patience, monkeypatch):
                 return slow([r for r in rows if (X[r, f] <= t) == (x[f] <= t)], x)
 
     point = np.array([1.3, 0.6])
-    by_hand = np.bincount([slow(list(range(6)), point) for _ in range(3000)], minlength=3) / 3000
-    fast = perfect_trees(X, y, 3000, seed=5).votes(point[None])[0] / 3000
-    assert np.abs(fast - by_hand).max() < 0.045  # 3.5 standard errors of the difference
+    by_hand = np.bincount([slow(list(range(6)), point) for _ in range(1500)], minlength=3) / 1500
+    fast = perfect_trees(X, y, 1500, seed=5).votes(point[None])[0] / 1500
+    assert np.abs(fast - by_hand).max() < 0.064  # 3.5 standard errors of the difference
     assert fast.min() > 0.02
 
 
