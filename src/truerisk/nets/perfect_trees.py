@@ -24,7 +24,7 @@ from truerisk.errors import TrueriskError
 from truerisk.seeds import derive
 
 ENTRIES = 2**21  # examples times trees that are grown at once: some 200 MB
-PATIENCE = 32  # draws of a split before a node leaves out the features that do not vary in it
+PATIENCE = 32  # draws of a split for all nodes at once, before those that are left are treated one by one
 
 
 @dataclass(frozen=True)
@@ -152,26 +152,48 @@ class _Level:
         """Feature and threshold for each node, and whether it can be split at all."""
         nodes = len(self.sizes)
         feature, threshold, split = np.zeros(nodes, np.int64), np.zeros(nodes), np.ones(nodes, bool)
-        varying: dict[int, np.ndarray] = {}
-        waiting, tries = np.arange(nodes), 0
-        while len(waiting):
-            if tries == PATIENCE:
-                varying = {int(k): self._varying(int(k)) for k in waiting}
-                stuck = np.array([not len(varying[int(k)]) for k in waiting])
-                split[waiting[stuck]] = False
-                waiting = waiting[~stuck]
+        waiting = np.arange(nodes)
+        for _ in range(PATIENCE):
             one, other = self._pair(waiting, rng)
             f = rng.integers(self.X.shape[1], size=len(waiting))
-            if tries >= PATIENCE:
-                f = np.array([rng.choice(varying[int(k)]) for k in waiting], np.int64)
-            low, high = np.sort([self.X[one, f].astype(np.float64), self.X[other, f].astype(np.float64)], axis=0)
-            share = rng.random(len(waiting))
-            good = low < high
-            t = share * low + (1 - share) * high
+            good = self.X[one, f] != self.X[other, f]
             feature[waiting[good]] = f[good]
-            threshold[waiting[good]] = np.where(t < high, t, low)[good]  # rounding must not unite the two again
-            waiting, tries = waiting[~good], tries + 1
+            threshold[waiting[good]] = self._between(one[good], other[good], f[good], rng)
+            waiting = waiting[~good]
+            if not len(waiting):
+                return feature, threshold, split
+        for node in waiting:
+            found = self._patient(int(node), rng)
+            split[node] = found is not None
+            if found is not None:
+                one, other, f = (np.array([part]) for part in found)
+                feature[node], threshold[node] = f[0], self._between(one, other, f, rng)[0]
         return feature, threshold, split
+
+    def _between(self, one: np.ndarray, other: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Uniform between two examples; rounding must not bring them to the same side again."""
+        low, high = np.sort([self.X[one, f].astype(np.float64), self.X[other, f].astype(np.float64)], axis=0)
+        share = rng.random(len(f))
+        t = share * low + (1 - share) * high
+        return np.where(t < high, t, low)
+
+    def _patient(self, node: int, rng: np.random.Generator) -> tuple[int, int, int] | None:
+        """A pair and a feature in which it differs, with the same probabilities; None where all examples are equal.
+
+        A pair is accepted in proportion to the number of features in which it differs. That is at most twice the
+        largest number in which an example differs from the medians: for sparse inputs far fewer than all.
+        """
+        X = self.X[self._members(node)]
+        varying = np.flatnonzero(np.not_equal(X, X[0]).any(axis=0))
+        if not len(varying):
+            return None
+        X = X[:, varying]
+        most = min(len(varying), 2 * int(np.not_equal(X, np.median(X, axis=0)).sum(axis=1).max()))
+        while True:
+            one, other = (int(part[0]) for part in self._pair(np.array([node]), rng))
+            differ = varying[self.X[one, varying] != self.X[other, varying]]
+            if rng.random() * most < len(differ):
+                return one, other, int(rng.choice(differ))
 
     def _pair(self, nodes: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Two examples of different classes in each node, every pair with the same probability."""
@@ -185,11 +207,6 @@ class _Level:
 
     def _members(self, node: int) -> np.ndarray:
         return self.rows[self.starts[node] : self.starts[node] + self.sizes[node]]
-
-    def _varying(self, node: int) -> np.ndarray:
-        """The features that are not the same for all examples of a node; none of the others can split it."""
-        X = self.X[self._members(node)]
-        return np.flatnonzero(np.not_equal(X, X[0]).any(axis=0))
 
     def most_frequent(self, node: int) -> int:
         return int(np.bincount(self.y[self._members(node)]).argmax())
