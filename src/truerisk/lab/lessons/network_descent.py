@@ -39,9 +39,7 @@ def figures(rows: Rows) -> Sequence[Exhibit]:
     runs = rows.converged()
     parts = {kind: [run for run in runs if run["kind"] == kind] for kind in ("widths", "samples", "epochs", "reuse")}
     widths = parts["widths"]
-    found: list[Exhibit] = [_hero(widths)]
-    if widths:
-        found.append(_plane([run for run in widths if run["noise"]]))
+    found: list[Exhibit] = [_hero(widths), *([_plane([run for run in widths if run["noise"]])] if widths else [])]
     if any((run["data"], run["n"]) == ("mnist1d", 4000) for run in widths):
         found.append(_published(widths))
     makers = (("reuse", _reuse), ("samples", _samples), ("samples", _complexity), ("epochs", _epochs))
@@ -226,7 +224,8 @@ def _epochs(runs: Sequence[Row]) -> Figure:
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
-MOONS, STEPS, TICKS = (2, 4, 9, 25, 60, 200), 1500, np.linspace(-1.9, 2.9, 61).round(2)
+MOONS, STEPS = (3, 5, 8, 14, 30, 200), 1500
+ACROSS, UP = np.linspace(-1.6, 2.6, 85).round(2), np.linspace(-1.3, 1.7, 61).round(2)
 
 
 def demo(setting: Setting) -> Record:
@@ -234,12 +233,12 @@ def demo(setting: Setting) -> Record:
     seed = derive(setting["seed"], "demo moons")
     train, _ = samples("moons", 80, 10, seed)
     noisy, planes = corrupt_labels(train, 0.3, seed), []  # half of the replaced labels keep their class
-    places = np.array([[x, y] for y in TICKS for x in TICKS], dtype=np.float32)
+    places = np.array([[x, y] for y in UP for x in ACROSS], dtype=np.float32)
     for width in MOONS:
         weights, targets = uniform_weights([2, width, width, 2], derive(seed, width)), np.eye(2)[noisy.y]
         for _ in sgd_epochs(weights, noisy.X, targets, epochs=STEPS, batch_size=80, lr=0.1, seed=seed):
             pass
-        classes = answers(weights, places).argmax(axis=1).reshape(len(TICKS), -1)
+        classes = answers(weights, places).argmax(axis=1).reshape(len(UP), -1)
         planes.append(["".join(map(str, row)) for row in classes])
     points = [[*map(float, x.round(3)), int(y)] for x, y in zip(noisy.X, noisy.y, strict=True)]
     return {"planes": planes, "points": points, "flipped": int((noisy.y != train.y).sum())}
@@ -253,15 +252,15 @@ def _regions(record: Record) -> Figure:
     rows = [
         {"x": x, "y": y, "moon": label, "width": width}
         for width, plane in zip(MOONS, record["planes"], strict=True)
-        for y, line in zip(TICKS.tolist(), plane, strict=True)
-        for x, label in zip(TICKS.tolist(), line, strict=True)
+        for y, line in zip(UP.tolist(), plane, strict=True)
+        for x, label in zip(ACROSS.tolist(), line, strict=True)
     ]
     return Figure(
         "moons",
         "Noisy moons: networks of growing width fit more flipped labels",
         f"Class that a network gives to each point of the plane; dots are {len(record['points'])} training examples "
-        f"with their labels, {record['flipped']} of them flipped. Move the slider to widen both hidden layers. If wide "
-        "networks fit flipped labels, they cut out islands that narrow networks leave out.",
+        f"with their labels, {record['flipped']} of them flipped. Move the slider to widen both hidden layers. Compare "
+        "how narrow, medium, and wide networks reach flipped labels: not at all, by long tongues, or by islands.",
         rows,
         Axis("x", "first coordinate"),
         Axis("y", "second coordinate"),
