@@ -181,8 +181,8 @@ def _blocks(made: Rows) -> Figure:
         "blocks",
         "Why is the progressive peak lower and wider?",
         "Errors of the five readouts behind a progressive certificate, each tested on the next tenth of the examples. "
-        "If each has its peak where the features reach its own training examples, their average, which the certificate is "
-        "about, has a lower and wider one.",
+        "If each has its peak where the features reach its own training examples, their average has a lower and wider "
+        "one. The certificate is about that average.",
         rows,
         SIZE,
         Axis("error", "error on the next block", PERCENT, zero=True),
@@ -246,8 +246,8 @@ def pictures(record: Record) -> Sequence[Exhibit]:
         return []
     caption = (
         f"New images with the answers of readouts of half and of all of {record['examples']:,} examples, for three "
-        "numbers N of features; misclassified ones are marked. If more data can hurt, then at N = n: the readout of all "
-        "examples is at its threshold there, that of half is far beyond."
+        "numbers N of features; misclassified ones are marked. If more data can hurt, then at N = n: there the readout "
+        "of all examples is at its threshold, and that of half is far beyond."
     )
     return [
         Images("answers", "New images and their answers", caption, strips(record), claims=("half-beats-all",)),
