@@ -119,8 +119,8 @@ def _together(made: Rows, model: Rows, rules: Sequence[Rule]) -> Figure:
         "together",
         "All certificates in one picture",
         "The six upper bounds against the number of features; dots are the measured risk of the readout of all n "
-        "examples in one run. Each bound holds with probability 95%, not all at once. Hold-out bounds peak at half of "
-        "the size where the dots do.",
+        "examples in one run. Each bound holds with probability 95%, not all at once. If a bound followed the dots, it "
+        "would have its peak at 1 and its least value at the right.",
         [{**_point(run, run["name"], run["bound"])} for run in made],
         SIZE,
         Axis("value", "upper bound on the error", PERCENT, zero=True, bound=True),
@@ -181,7 +181,8 @@ def _blocks(made: Rows) -> Figure:
         "blocks",
         "Why is the progressive peak lower and wider?",
         "Errors of the five readouts behind a progressive certificate, each tested on the next tenth of the examples. "
-        "Each has its peak where the features reach its own training examples. The certificate is about their average.",
+        "If each has its peak where the features reach its own training examples, their average has a lower and wider "
+        "one. The certificate is about that average.",
         rows,
         SIZE,
         Axis("error", "error on the next block", PERCENT, zero=True),
@@ -245,8 +246,8 @@ def pictures(record: Record) -> Sequence[Exhibit]:
         return []
     caption = (
         f"New images with the answers of readouts of half and of all of {record['examples']:,} examples, for three "
-        "numbers N of features; misclassified ones are marked. With n features, the readout of all examples is at its "
-        "peak and errs more often than that of half of them."
+        "numbers N of features; misclassified ones are marked. If more data can hurt, then at N = n: there the readout "
+        "of all examples is at its threshold, and that of half is far beyond."
     )
     return [
         Images("answers", "New images and their answers", caption, strips(record), claims=("half-beats-all",)),
