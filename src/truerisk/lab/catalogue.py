@@ -76,7 +76,7 @@ ENTRIES: dict[str, Entry] = {
     "smoothness": Entry(
         "Memorizing against interpolating: does smoothness decide?",
         "overparameterization",
-        {"smoke": (30, 18), "quick": (150, 18), "medium": (30, 6), "paper": (30, 6)},
+        {"smoke": (30, 19), "quick": (150, 19), "medium": (30, 7), "paper": (30, 7)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
