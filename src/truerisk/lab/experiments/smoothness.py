@@ -41,9 +41,6 @@ def task(setting: Setting) -> Record:
     return run(setting)
 
 
-# ---- the grids -----------------------------------------------------------------------------------------------------
-
-
 def smoke() -> list[Setting]:
     digits = {"data": "digits", "n": 60, "n_test": 200, "epochs": 60}
     small = curve_settings([20], 2) + neighbor_settings([20], (25, 100), 200) + plane_settings([20], 60, 200, 500)
@@ -62,21 +59,16 @@ def medium() -> list[Setting]:
 
 
 def paper() -> list[Setting]:
-    """The size of Belkin et al., up to 60,000 waves for 10,000 images: 5 GB in float64 for each matrix of features."""
     how = {"data": "mnist", "n": 10_000, "n_test": 10_000, "epochs": 300}
     return image_settings(range(20, 23), how, (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 4, 6))
 
 
 def own_data(setting: Setting, data: Data) -> Setting:
-    """The user's data take the place of images; curves and planes stay as they are."""
-    return fit_sizes(setting, data) if setting["kind"] == "images" else setting
+    return fit_sizes(setting, data) if setting["kind"] == "images" else setting  # curves and planes are drawn
 
 
 def cost(setting: Setting) -> float:
     return 0.5 + max(setting.get("ratios", ()), default=1) * setting.get("n", 1000) ** 3 * 2e-9
-
-
-# ---- the claims ----------------------------------------------------------------------------------------------------
 
 
 def value(runs: Rows, model: str, ratio: float | None, of: str = "errors") -> float:
@@ -152,6 +144,8 @@ CURVES = (("target", "model"), {"kind": "curve", "model": ["smooth", "fourier"]}
           "larger classes contain interpolating functions of smaller norm, which are simpler (no number)")  # fmt: skip
 WAVES = (("noise",), {"kind": "images", "model": "fourier"}, ALL, "Figure 2",
          "risk and norm peak at the threshold, then fall (MNIST, n = 10,000; no number)")  # fmt: skip
+SOLVED = ["smooth", "plain", "fourier", "kernel", "line", "neighbor", "gaussian", "laplacian", "relu"]
+SPLIT = "One claim about a theorem until 2026-11-18; networks, which it does not cover, missed labels in three runs."
 FINITE = "The theorem is about infinitely many examples; here are 12,800."
 TRIAL = "a trial with seeds 0 to 2 found"
 MATCHED = "With true labels a trial found -0.48 to 0.07: there the errors, 3% to 6%, do not follow roughness."
@@ -170,7 +164,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         walls,
         at_least(2, TIMES),
         OURS,
-        "the classical picture of under- and overfitting (no number)",
         every=("target",),
         where=SMOOTH,
         scales=QUICK,
@@ -272,14 +265,21 @@ CLAIMS: tuple[AnyClaim, ...] = (
         counted_on="n_test",
         pilot=f"{TRIAL} 11.8 points or more on digits",
     ),
-    Exact(
-        "interpolates",
-        "From n weights on, and wherever examples are stored, every function fits all training labels.",
-        all_fit,
-        ZHANG.theorem("Section 5"),
-        f"no classifier misses a training label, no curve misses a point by more than {CLOSE:g}",
-        "a linear model with n independent features fits any n labels; not proved for networks",
-        where={"kind": ["curve", "plane", "images"]},
+    *(
+        Exact(
+            name,
+            f"From n weights on, and wherever examples are stored, every {function} fits all training labels.",
+            all_fit,
+            whose,
+            f"no classifier misses a training label, no curve misses a point by more than {CLOSE:g}",
+            published,
+            where={"kind": ["curve", "plane", "images"], "model": models},
+            note=SPLIT,
+        )
+        for name, function, whose, published, models in (
+            ("interpolates", "function", OURS, "", [*SOLVED, "network"]),
+            ("solved", "solved function", ZHANG.theorem("Section 5"), "n independent features fit any labels", SOLVED),
+        )
     ),
 )
 

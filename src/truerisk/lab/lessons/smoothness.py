@@ -16,6 +16,7 @@ from truerisk.lab.spelling import spell
 from truerisk.lab.units import PERCENT
 
 OLD, NEW = "classical: fewer coefficients than points", "beyond: passes through all points"
+TOP = 3.0  # where the hero is cut off: the U would be flat below a whole peak
 SIZE = Axis("size", f"coefficients ({POINTS_ON_CURVE} points to fit)", log=True)
 ERROR = Axis("error", "test error", PERCENT, zero=True, counted_on="n_test")
 SQUARED = Axis("error", "test error (mean square)", log=True)
@@ -49,12 +50,13 @@ def _entries(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _descent(rows: Sequence[Row]) -> Figure:
     bump = [row for row in rows if row["target"] == "bump" and row["model"] == "smooth"]
-    shown = [{**row, "side": OLD} for row in bump if row["size"] <= row["n"]]
-    shown += [{**row, "side": NEW} for row in bump if row["size"] >= row["n"]]
+    cut = [{**row, "error": min(row["error"], TOP)} for row in bump]
+    shown = [{**row, "side": OLD} for row in cut if row["size"] <= row["n"]]
+    shown += [{**row, "side": NEW} for row in cut if row["size"] >= row["n"]]
     caption = (
         f"Test error of least-squares polynomials through {POINTS_ON_CURVE} noisy points, against their number of "
-        "coefficients. No curve can err less than the noise. Left of the peak is the classical U; right of it, "
-        "many polynomials pass through all points, and the smoothest is taken."
+        f"coefficients; the peak reaches thousands and is cut off at {TOP:g}. No curve errs less than the noise. Left "
+        "is the classical U; right, many polynomials pass through all points, and the smoothest is taken."
     )
     return Figure(
         "descent",
@@ -275,7 +277,7 @@ LESSON = Lesson(
     ),
     formulas=(
         Formula(
-            r"\hat{f} = \arg\min \{ \|f\| : f \in F_N, \; f(x_i) = y_i \}",
+            r"\|\hat{f}\| = \min \{ \|f\| : f \in F_N, \; f(x_i) = y_i \}",
             "Of all functions of a class of size N that fit every example, the one of smallest norm is taken. A larger "
             "class leaves more to choose from.",
         ),
