@@ -89,7 +89,6 @@ def pictures(record: Record) -> Sequence[Exhibit]:
                 "rank, the trace norm, or the number of steps that held-out entries chose. Errors are those on "
                 "unobserved entries.",
                 strips({"strips": record["matrix"]}),
-                claims=("rank-for-few-strong",),
             )
         )
     if record.get("strips"):
