@@ -194,8 +194,8 @@ def _regions(plane: dict[str, Any]) -> Figure:
         "regions",
         "What does averaging change between the training points?",
         "Classes that perfect random trees give to each point of a plane; move the slider to let more trees vote. One "
-        "tree fits all training points (dots) with a jagged boundary. With more trees the dots are still fitted, "
-        "and the boundary between them becomes smooth.",
+        "tree fits all training points (dots), some in boxes too small to see, with a jagged boundary. With more trees "
+        "the dots are still fitted, and the boundary between them becomes smoother.",
         squares,
         Axis("x", "x\u2081"),
         Axis("y", "x\u2082"),
@@ -203,7 +203,7 @@ def _regions(plane: dict[str, Any]) -> Figure:
         slider=Axis("trees", "trees that vote"),
         dots=[{"x": x, "y": y, "class": f"class {label}"} for x, y, label in plane["points"]],
         dots_title="training points",
-        claims=("pert-fits", "pert-tenth"),
+        claims=("pert-fits",),
     )
 
 
