@@ -97,7 +97,7 @@ ENTRIES: dict[str, Entry] = {
     "smoothness": Entry(
         "Memorizing against interpolating: does smoothness decide?",
         "overparameterization",
-        {"smoke": (30, 18), "quick": (150, 18), "medium": (30, 6), "paper": (30, 6)},
+        {"smoke": (30, 19), "quick": (150, 19), "medium": (30, 7), "paper": (30, 7)},
         own_data=True,
     ),
     "kernels": Entry(
@@ -135,7 +135,6 @@ ENTRIES: dict[str, Entry] = {
         "overparameterization",
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
-        {"smoke": (30, 19), "quick": (150, 19), "medium": (30, 7), "paper": (30, 7)},
     ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
