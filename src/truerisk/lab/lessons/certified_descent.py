@@ -245,9 +245,9 @@ def pictures(record: Record) -> Sequence[Exhibit]:
     if not record.get("strips"):
         return []
     caption = (
-        f"The first new images with the answers of readouts of half and all of {record['examples']:,} examples, for three "
-        "numbers N of features; misclassified ones are marked. If more data can hurt, then at N = n: there the readout "
-        "of all examples is at its threshold, and that of half is far beyond."
+        f"The first new images with the answers of readouts of half and all of {record['examples']:,} examples, for "
+        "three numbers N of features; misclassified ones are marked. If more data can hurt, then at N = n: there the "
+        "readout of all examples is at its threshold, and that of half is far beyond."
     )
     return [
         Images("answers", "New images and their answers", caption, strips(record), claims=("half-beats-all",)),
