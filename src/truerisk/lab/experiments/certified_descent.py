@@ -262,7 +262,7 @@ CLAIMS = (
         partial(followed, method=CODE),
         at_most(0.5, PLAIN),
         where={"method": [MODEL, CODE]},
-        note=HALF,
+        note=f"{HALF} The search for a code is short (30 epochs, two prices); a longer one could find better codes.",
     ),
     own_question(
         "code-prefers-few",

@@ -20,7 +20,7 @@ from truerisk.lab.marks import Line
 from truerisk.lab.readout_certificates import AROUND, CODE, MODEL
 from truerisk.lab.rows import Row, Rows
 from truerisk.lab.samples import samples
-from truerisk.lab.strips import class_words, one_of_each, strip, strips
+from truerisk.lab.strips import class_words, strip, strips
 from truerisk.lab.units import PERCENT
 from truerisk.nets import predict_labels
 from truerisk.nets.random_network import fit_least_norm, random_network
@@ -43,14 +43,14 @@ WHY = {
     "pac-bayes-split": "Its posterior stays at the prior, so it only tests the prior.",
     "pac-bayes-zero": "Its posterior is no interpolating readout, so it has no peak.",
     AROUND: "The KL grows with the number of features, past all use.",
-    CODE: "Many small weights are hard to name in few bits.",
+    CODE: "Among many small weights, short codes keep too few: more errors.",
 }
 SIZE = Axis("ratio", "features / examples (N / n)", log=True)
 ERROR = Axis("value", "bound or error", PERCENT, zero=True, bound=True)
 GUESSING = Rule(0.9, "guessing", shaded=True)
 NATS_OF_GUESSING = -math.log(1 - GUESSING.value)
 BLOCKS = 5
-SHOWN, TILES = (0.5, 1.0, LAST), 10  # ratios of the pictures, and images in a strip
+SHOWN, TILES = (0.5, 1.0, LAST), 14  # ratios of the pictures, and images in a strip
 MOST = 500  # examples that the demo solves for
 
 
@@ -228,7 +228,7 @@ def demo(setting: Setting) -> Record:
     train, test = samples(s["data"], n, s["n_test"], derive(s["seed"], "demo examples"), s.get("data_sha256"))
     if not is_images(test):
         return {"strips": []}
-    chosen, found = one_of_each(test, TILES), []
+    chosen, found = slice(TILES), []
     for share, words in ((0.5, "half of the examples"), (1.0, "all examples")):
         part = train.take(np.arange(round(share * n)))
         dataset = TensorDataset(torch.tensor(part.X, dtype=torch.float32), torch.tensor(part.y))
@@ -245,9 +245,9 @@ def pictures(record: Record) -> Sequence[Exhibit]:
     if not record.get("strips"):
         return []
     caption = (
-        f"New images with the answers of readouts of half and of all of {record['examples']:,} examples, for three "
-        "numbers N of features; misclassified ones are marked. If more data can hurt, then at N = n: there the readout "
-        "of all examples is at its threshold, and that of half is far beyond."
+        f"The first new images with the answers of readouts of half and all of {record['examples']:,} examples, for "
+        "three numbers N of features; misclassified ones are marked. If more data can hurt, then at N = n: there the "
+        "readout of all examples is at its threshold, and that of half is far beyond."
     )
     return [
         Images("answers", "New images and their answers", caption, strips(record), claims=("half-beats-all",)),
