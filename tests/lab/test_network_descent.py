@@ -269,10 +269,11 @@ def test_the_hero_shows_the_errors_and_the_threshold():
         assert shown[NOISY if run["noise"] else TRUE, run["width"], run["seed"]] == run["test_error"]
     assert len(shown) == len(runs) + len(runs) // 2  # training errors on noisy labels only
     assert shown[TRAINING, 4, 20] == 0.45
-    [place] = {dot["width"] for dot in hero.dots}  # the training error is (40 - width) / 80
-    assert 28 < place < 40
+    [threshold] = hero.rules  # the training error is (40 - width) / 80
+    assert threshold.upright
+    assert 28 < threshold.value < 40
     hard = Rows({**row, "train_error": 0.5} for row in world() if row["kind"] == "widths")
-    assert LESSON.figures(hard)[0].dots == []
+    assert LESSON.figures(hard)[0].rules == []
 
 
 def test_other_figures_show_their_runs():

@@ -21,6 +21,7 @@ KINDS = {"fourier": "Fourier features", "relu": "ReLU features"}
 RIDGES = {"none": "no ridge", "tuned": "tuned ridge"}
 RATIO = Axis("ratio", "features / training examples", log=True)
 ERROR = Axis("error", "error", PERCENT, zero=True, counted_on="counted")
+AT_N = (Rule(1.0, "N = n", upright=True),)
 
 # ---- figures -------------------------------------------------------------------------------------------------------
 
@@ -77,7 +78,7 @@ def _descent(places: Sequence[Row], guess: list[Rule]) -> Figure:
         ERROR,
         series="curve",
         facet="panel",
-        rules=guess,
+        rules=[*guess, *AT_N],
         claims=("peak-at-threshold", "second-descent", "ridge-removes-peak", "noise-second-descent"),
     )
 
@@ -97,6 +98,7 @@ def _squared(places: Sequence[Row]) -> Figure:
         Axis("error", "squared error", log=True),
         series="curve",
         facet="panel",
+        rules=AT_N,
         claims=("peak-at-threshold", "interpolates"),
     )
 
@@ -114,6 +116,7 @@ def _norms(places: Sequence[Row]) -> Figure:
         Axis("norm", "norm of the readout", log=True),
         series="ridge",
         facet="panel",
+        rules=AT_N,
         claims=("norm-peaks",),
     )
 
@@ -130,7 +133,7 @@ def _kinds(places: Sequence[Row], guess: list[Rule]) -> Figure:
         ERROR,
         series="name",
         facet="panel",
-        rules=guess,
+        rules=[*guess, *AT_N],
         claims=("second-descent", "noise-second-descent", "relu-noise-favors-few"),
     )
 
@@ -177,7 +180,7 @@ def _examples(runs: Sequence[Row], guess: list[Rule]) -> Figure:
         ERROR,
         series="curve",
         facet="panel",
-        rules=guess,
+        rules=[*guess, *AT_N],
         claims=("more-data-hurt",),
     )
 
@@ -227,21 +230,10 @@ def _linked(record: Record) -> Linked:
     x, y, count = Axis("x", "input"), Axis("y", "output"), Axis("count", "number of features N", log=True)
     points: dict[str, Any] = {"dots": dot_rows(record), "dots_title": f"{POINTS} training points"}
     fit = Figure("fit", "The fitted curve", "", fit_rows(record), x, y, Line(points=False), "curve", **points, **moved)
-    threshold = [Rule(POINTS, "N = n", upright=True)]
+    place = {"rules": [Rule(POINTS, "N = n", upright=True)], "dots": moving_rows(record), **moved}
     along = [
-        Figure(
-            field,
-            title,
-            "",
-            curve_rows(record),
-            count,
-            Axis(field, short, log=True),
-            Line(points=False),
-            rules=threshold,
-            dots=moving_rows(record),
-            **moved,
-        )
-        for field, title, short in (
+        Figure(name, title, "", curve_rows(record), count, Axis(name, axis, log=True), Line(points=False), **place)
+        for name, title, axis in (
             ("test_error", "Its error", "squared error"),
             ("norm", "Its norm", "norm of the readout"),
         )

@@ -11,7 +11,7 @@ from truerisk.data import corrupt_labels
 from truerisk.lab.descent_curves import FITTED, crossing
 from truerisk.lab.experiment import Record, Setting
 from truerisk.lab.experiments.network_descent import PUBLISHED, WIDTH
-from truerisk.lab.figure import Axis, Exhibit, Figure, percent
+from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, percent
 from truerisk.lab.lesson import Finding, Formula, Lesson, Question
 from truerisk.lab.marks import Map, Points, Regions
 from truerisk.lab.rows import Row, Rows
@@ -57,15 +57,14 @@ def _errors(runs: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def _threshold(runs: Sequence[Row]) -> list[dict[str, float]]:
-    """A dotted vertical line at the width from which on the mean error on noisy training labels is small."""
+def _threshold(runs: Sequence[Row]) -> list[Rule]:
+    """The width from which on the mean error on noisy training labels is small."""
     noisy = {run["width"]: [each["train_error"] for each in runs if each["noise"] and each["width"] == run["width"]]
              for run in sorted(runs, key=lambda run: int(run["width"])) if run["noise"]}  # fmt: skip
     means = [float(np.mean(errors)) for errors in noisy.values()]
     if not means or not means[-1] <= FITTED < means[0]:  # the sweep does not pass it
         return []
-    top = max(run["test_error"] for run in runs)
-    return [{"width": crossing(list(noisy), means, FITTED), "error": float(y)} for y in np.linspace(0, top, 14)]
+    return [Rule(crossing(list(noisy), means, FITTED), "interpolation threshold", upright=True)]
 
 
 def _hero(runs: Sequence[Row]) -> Figure:
@@ -73,15 +72,14 @@ def _hero(runs: Sequence[Row]) -> Figure:
         "widths",
         "Error against width",
         "Test error against the number of hidden units, with true training labels and with some replaced by random "
-        "ones, and training error on the latter. The dotted line marks the width from which on networks fit at least "
+        "ones, and training error on the latter. The upright line marks the width from which on networks fit at least "
         "90% of noisy labels. A peak there, and a second descent to its right, is double descent.",
         _errors(runs),
         HIDDEN,
         ERROR,
         series="on",
         series_title="error on",
-        dots=_threshold(runs),
-        dots_title="interpolation threshold",
+        rules=_threshold(runs),
         claims=("second-descent", "peak-at-threshold", "noise-makes-the-peak", "below-first-minimum"),
     )
 
