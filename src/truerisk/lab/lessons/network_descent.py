@@ -185,9 +185,9 @@ def _complexity(runs: Sequence[Row]) -> Figure:
     return Figure(
         "complexity",
         "How many examples can a network fit?",
-        "Training error on noisy labels against the number of examples, for several widths; one run each. Where a curve "
-        "crosses the dashed line, the number of examples is the effective model complexity of that width. Nakkiran et "
-        "al. conjecture that the test error peaks there.",
+        "Training error on noisy labels against the number of examples, for several widths; one run each. Where a "
+        "curve crosses the dashed line, the number of examples is the effective model complexity of that width. "
+        "Nakkiran et al. conjecture that the test error peaks there.",
         [run for run in runs if run["noise"] and run["seed"] == first],
         Axis("n", "training examples", log=True),
         Axis("train_error", "training error", PERCENT, zero=True, counted_on="n"),
@@ -209,9 +209,9 @@ def _epochs(runs: Sequence[Row]) -> Figure:
     return Figure(
         "epochs",
         "Does the error fall a second time if training continues?",
-        "Error of one wide network against epochs, on noisy labels and at a small constant rate. Compare where the test "
-        "error is smallest with where the training labels are fitted. Nakkiran et al. report that the test error falls "
-        "again later; a flat end means that it does not here.",
+        "Error of one wide network against epochs, on noisy labels and at a small constant rate. Compare where the "
+        "test error is smallest with where the training labels are fitted. Nakkiran et al. report that the test error "
+        "falls again later; a flat end means that it does not here.",
         shown,
         Axis("epoch", "epochs", log=True),
         ERROR,
