@@ -287,7 +287,8 @@ def test_other_figures_show_their_runs():
     assert {r["start"] for r in reuse.rows} == {"weights of the next smaller network", "fresh weights"}
     assert len(reuse.rows) == 2 * 11 * 10
     assert {r["width"] for r in some.rows} == {WIDTH}
-    assert {(r["width"], r["fitted"]) for r in complexity.rows} == set()  # in this world only width 40 fits
+    assert {(r["seed"], bool(r["noise"])) for r in complexity.rows} == {(20, True)}
+    assert {r["width"] for r in complexity.rows} == {4, 6, 8, 12, WIDTH}
     assert max(r["error"] for r in epochs.rows if r["on"] == TRAINING) == 0.5
 
 

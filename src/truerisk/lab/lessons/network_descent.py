@@ -13,7 +13,7 @@ from truerisk.lab.experiment import Record, Setting
 from truerisk.lab.experiments.network_descent import PUBLISHED, WIDTH
 from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, percent
 from truerisk.lab.lesson import Finding, Formula, Lesson, Question
-from truerisk.lab.marks import Map, Points, Regions
+from truerisk.lab.marks import Map, Regions
 from truerisk.lab.rows import Row, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.units import PERCENT
@@ -180,19 +180,18 @@ def _samples(runs: Sequence[Row]) -> Figure:
 def _complexity(runs: Sequence[Row]) -> Figure:
     """One seed has all widths and numbers of examples."""
     first = min(run["seed"] for run in runs)
-    some = [run for run in runs if run["noise"] and run["seed"] == first and run["train_error"] <= FITTED]
-    largest = {run["width"]: run["n"] for run in sorted(some, key=lambda run: int(run["n"]))}
     return Figure(
         "complexity",
-        "Effective model complexity",
-        "The largest number of noisy training examples, among those tried, of which a network fits at least 90%; one "
-        "run each. Points at the top fit all that were tried. Nakkiran et al. conjecture that the test error peaks "
-        "where this number equals the number of examples.",
-        [{"width": width, "fitted": n} for width, n in sorted(largest.items())],
-        HIDDEN,
-        Axis("fitted", "examples fitted", log=True),
-        Points(),
-        group=None,
+        "How many examples can a network fit?",
+        "Training error on noisy labels against the number of examples, for several widths; one run each. Where a "
+        "curve crosses the dashed line, the number of examples is the effective model complexity of that width. "
+        "Nakkiran et al. conjecture that the test error peaks there.",
+        [run for run in runs if run["noise"] and run["seed"] == first],
+        Axis("n", "training examples", log=True),
+        Axis("train_error", "training error", PERCENT, zero=True, counted_on="n"),
+        series="width",
+        series_title="hidden units per layer",
+        rules=[Rule(FITTED, "fitted")],
         claims=("peak-at-threshold", "more-data-hurts"),
     )
 
@@ -208,9 +207,9 @@ def _epochs(runs: Sequence[Row]) -> Figure:
     return Figure(
         "epochs",
         "Does the error fall a second time if training continues?",
-        "Error of one wide network against epochs, on noisy labels and at a small constant rate. The test error is "
-        "smallest before the training labels are fitted. Nakkiran et al. report that it falls again later; a flat end "
-        "means that it does not here.",
+        "Error of one wide network against epochs, on noisy labels and at a small constant rate. Compare where the "
+        "test error is smallest with where the training labels are fitted. Nakkiran et al. report that the test error "
+        "falls again later; a flat end means that it does not here.",
         shown,
         Axis("epoch", "epochs", log=True),
         ERROR,
