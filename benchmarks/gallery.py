@@ -1,6 +1,6 @@
 """Ten figures of the lab for the manual: docs/gallery.rst and its pictures, from the records of a run of everything.
 
-Run it with ``make gallery`` (some 20 minutes on two cores if nothing was run before, seconds afterwards), or after
+Run it with ``make gallery`` (about half an hour on two cores if nothing was run before, seconds afterwards), or after
 
     truerisk lab run --all --out runs
 
