@@ -50,7 +50,7 @@ ERROR = Axis("value", "bound or error", PERCENT, zero=True, bound=True)
 GUESSING = Rule(0.9, "guessing", shaded=True)
 NATS_OF_GUESSING = -math.log(1 - GUESSING.value)
 BLOCKS = 5
-SHOWN, TILES = (0.5, 1.0, LAST), 14  # ratios of the pictures, and images in a strip
+SHOWN, TILES = (0.5, 1.0, LAST), 12  # ratios of the pictures, and images in a strip
 MOST = 500  # examples that the demo solves for
 
 
@@ -289,7 +289,7 @@ LESSON = Lesson(
         Formula(
             r"\mathrm{KL} \ge (D / 2) \ln (1 + |w|^2 / (D \sigma^2))",
             "Noise of deviation sigma around D weights w has at least this KL, whatever the scale of a prior "
-            "centered at zero. It grows with D even where the norm of w falls.",
+            "centered at zero. It can grow with D even where the norm of w falls.",
         ),
     ),
 )
