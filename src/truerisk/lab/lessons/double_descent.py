@@ -258,7 +258,7 @@ LESSON = Lesson(
             ("peak-at-threshold", "second-descent"),
             "Error peaks at N = n, then ends at least {1.mean} below smaller models.",
             "Double descent is not reproduced: the peak or the second descent is missing.",
-            "Whether the error peaks at N = n and then falls further is not settled.",
+            "Not settled for all data and features: error ends {1.mean} below smaller models.",
         ),
     ),
     demo=demo,
