@@ -48,7 +48,7 @@ def smoke() -> list[Setting]:
 
 
 def quick() -> list[Setting]:
-    seeds, digits = range(20, 25), {"data": "digits", "n": 300, "n_test": 1000, "epochs": 300}
+    seeds, digits = range(25, 30), {"data": "digits", "n": 300, "n_test": 1000, "epochs": 300}
     stored = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800)
     drawn = curve_settings(seeds, 20) + neighbor_settings(seeds, stored, 4000) + plane_settings(seeds, 200, 4000, 3000)
     return drawn + image_settings(seeds, digits)
