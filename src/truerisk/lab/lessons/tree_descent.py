@@ -112,7 +112,7 @@ def _sizes(rows: Sequence[dict[str, Any]]) -> Figure:
         "Is there a peak when the number of members stays the same?",
         "Squared loss on new examples against the leaves of one member, one curve for each number of members in the "
         "average. The last point of each curve fits every label. If capacity alone made the peak, all curves would "
-        "have it; if the corner of the axis made it, only the curve for one member rises.",
+        "have it; if the variance of single members makes it, it fades as members are added.",
         rows,
         Axis("size", "leaves of each member", log=True),
         Axis("test_loss", "squared loss on new examples", zero=True),
