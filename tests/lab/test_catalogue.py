@@ -8,7 +8,7 @@ import truerisk.lab.experiments
 from truerisk.data import catalogue
 from truerisk.engine import fingerprint, key
 from truerisk.lab import SCALES, Claim, load, names, unsettled
-from truerisk.lab.catalogue import ENTRIES
+from truerisk.lab.entries import ENTRIES
 
 FOLDER = Path(truerisk.lab.experiments.__file__).parent
 KNOWN = {row["name"] for row in catalogue()} | {"gaussian"}  # the last: points that an experiment draws itself

@@ -27,7 +27,7 @@ MARKS = {
 
 def show_list(scale: str, json: bool) -> None:
     """The experiments that come with truerisk, with their sizes at a scale."""
-    from truerisk.lab.catalogue import ENTRIES
+    from truerisk.lab.entries import ENTRIES
     from truerisk.lab.scales import SCALES, refuse_scale
 
     refuse_scale(scale)
