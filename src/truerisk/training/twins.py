@@ -101,19 +101,19 @@ class Twins:
         layers.append((sum(apart), sum(both)))  # type: ignore[arg-type]
         return np.stack([np.sqrt(d / np.where(s > 0, s, 1.0)) for d, s in layers], axis=-1)
 
-    def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """Probabilities of the classes, by each run: shape (arms, runs, examples, classes)."""
-        X = np.asarray(X, np.float64)
-        widest = max(part.shape[-1] for part in self.weights) * self.weights[0][..., 0, 0].size
+    def probabilities(self, X: np.ndarray, runs: slice = slice(None)) -> np.ndarray:
+        """Probabilities of the classes, by each of the ``runs``: shape (arms, runs, examples, classes)."""
+        X, weights = np.asarray(X, np.float64), [part[:, runs] for part in self.weights]
+        widest = max(part.shape[-1] for part in weights) * weights[0][..., 0, 0].size
         chunks = np.array_split(X, max(1, min(len(X), math.ceil(len(X) * widest / AT_ONCE))))
-        return np.concatenate([self._forward(chunk)[1] for chunk in chunks], axis=2)
+        return np.concatenate([_passed(weights, chunk)[1] for chunk in chunks], axis=2)
 
     def gradient(self, X: np.ndarray, targets: np.ndarray) -> Stack:
         """The gradient of the mean cross-entropy for each run; inputs are common, or have axes (arms, runs) in front.
 
         ``targets`` are one-hot rows.
         """
-        hidden, delta = self._forward(X)
+        hidden, delta = _passed(self.weights, X)
         delta -= targets
         delta /= X.shape[-2]
         found: Stack = []
@@ -156,9 +156,6 @@ class Twins:
         self.reach *= kept[:, None]
         for twin, _ in hit:
             self.reach[:, twin] += self.rates / len(rows)
-
-    def _forward(self, X: np.ndarray) -> tuple[Stack, np.ndarray]:
-        return _passed(self.weights, X)
 
     @staticmethod
     def _squares(part: np.ndarray) -> np.ndarray:
