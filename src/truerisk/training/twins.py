@@ -48,7 +48,7 @@ class Twins:
         start: Sequence[np.ndarray],
         X: np.ndarray,
         y: np.ndarray,
-        positions: Sequence[int],
+        positions: Sequence[int] | np.ndarray,
         X_new: np.ndarray,
         y_new: np.ndarray,
         *,
@@ -98,7 +98,7 @@ class Twins:
         sizes = [self._squares(part) for part in self.weights]
         both = [size[:, :1] + size[:, 1:] for size in sizes]
         layers = [(apart[i] + apart[i + 1], both[i] + both[i + 1]) for i in range(0, len(apart), 2)]
-        layers.append((sum(apart), sum(both)))  # type: ignore[arg-type]
+        layers.append((sum(apart), sum(both)))
         return np.stack([np.sqrt(d / np.where(s > 0, s, 1.0)) for d, s in layers], axis=-1)
 
     def probabilities(self, X: np.ndarray, runs: slice = slice(None)) -> np.ndarray:
