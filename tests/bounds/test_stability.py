@@ -132,7 +132,10 @@ def test_regularized_logistic_regression_is_as_stable_as_proven():
 # ---- SGD -----------------------------------------------------------------------------------------------------------
 
 
-def recursion(rates, etas, slope, n, first=0, zero=mpmath.mpf(0)):
+ZERO = mpmath.mpf(0)
+
+
+def recursion(rates, etas, slope, n, first=0, zero=ZERO):
     """Expected distance, by the two cases of the paper: a common example, or the replaced one with probability 1/n."""
     distance = zero
     for rate, eta in list(zip(rates, etas, strict=True))[first:]:

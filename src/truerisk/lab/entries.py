@@ -125,7 +125,7 @@ ENTRIES: dict[str, Entry] = {
     "stability": Entry(
         "How much does one training example matter?",
         "what SGD does",
-        {"smoke": (8, 12), "quick": (70, 12), "medium": (39, 12), "paper": (39, 12)},
+        {"smoke": (8, 12), "quick": (80, 12), "medium": (39, 12), "paper": (39, 12)},
         own_data=True,
     ),
     "easy-examples": Entry(
