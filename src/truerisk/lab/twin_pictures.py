@@ -34,7 +34,7 @@ def demo(setting: Setting) -> Record:
     order = np.argsort(without - with_it)
     words = class_words(raw, raw.y[own])
     rows = {"matter most": order[:TILES], "matter least": order[::-1][:TILES]}
-    told = [f"{word}: {100 * a:.0f}% to {100 * b:.0f}%" for word, a, b in zip(words, with_it, without, strict=True)]
+    told = [f"{word}: {100 * a:.0f} → {100 * b:.0f}%" for word, a, b in zip(words, with_it, without, strict=True)]
     made = [strip(name, raw.X[which], [told[i] for i in which]) for name, which in rows.items()]
     return {"strips": made, "examples": s["n"], "pairs": most}
 

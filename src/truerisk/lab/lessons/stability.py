@@ -145,7 +145,7 @@ def _labels(runs: Sequence[Row]) -> Figure:
 
 
 def _identity(runs: Sequence[Row]) -> Figure:
-    ways = {"new examples": "gap", "twins": "by_twins", "largest of all twins": "worst"}
+    ways = {"new examples": "gap", "mean of twins": "by_twins", "worst case of twins": "worst"}
     rows = [
         {"by": shown, "value": row[name][0][-1], "labels": LABELS[row["labels"]], "seed": row["seed"]}
         for row in runs
@@ -153,9 +153,10 @@ def _identity(runs: Sequence[Row]) -> Figure:
     ]
     return Figure(
         "identity",
-        "Do twins measure the generalization gap?",
-        "Gap in a loss from 0 to 1 by new examples, and by twins: loss on an example without training on it, minus "
-        "loss with it. Their expectations are equal. The largest difference bounds uniform stability from below.",
+        "What do twins know about generalization?",
+        "Gap in a loss from 0 to 1 by new examples, by twins (mean loss on an example without training on it, minus "
+        "loss with it), and the largest difference of any twins. The first two have equal expectations. Where the third "
+        "is equal for both labels, uniform stability cannot tell them apart.",
         rows,
         Axis("by", "measured by", ordinal=True),
         Axis("value", "gap in loss", zero=True),
@@ -264,7 +265,7 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("distance-halves",),
-            "Half the step, half the difference: one example then matters {0.mean} as much.",
+            "Half the step size leaves twins {0.mean} as far apart after one epoch.",
             "Halving the step does not halve the distance of the twins.",
             "Whether half the step leaves twins half as far apart is not settled.",
         ),
