@@ -155,8 +155,8 @@ def _identity(runs: Sequence[Row]) -> Figure:
         "identity",
         "What do twins know about generalization?",
         "Gap in a loss from 0 to 1 by new examples, by twins (mean loss on an example without training on it, minus "
-        "loss with it), and the largest difference of any twins. The first two have equal expectations. Where the third "
-        "is equal for both labels, uniform stability cannot tell them apart.",
+        "loss with it), and the largest difference of any twins. The first two have equal expectations. Where the "
+        "third is equal for both labels, uniform stability cannot tell them apart.",
         rows,
         Axis("by", "measured by", ordinal=True),
         Axis("value", "gap in loss", zero=True),
