@@ -27,7 +27,7 @@ def at(row: Row, name: str, epoch: int | None = None, **arm: float) -> float:
 
 def quotient(above: float, below: float) -> float:
     if min(above, below) <= 0:
-        raise IncompleteError("a gap is not above 0, so the ratio says nothing")
+        raise IncompleteError("a gap or distance is not above 0, so the ratio says nothing")
     return above / below
 
 
@@ -40,7 +40,7 @@ def only(runs: Rows) -> Row:
 
 def halved_distance(runs: Rows) -> dict[str, float]:
     row = only(runs)
-    return {_pair(a, b): at(row, "distance", 1, rates=b) / at(row, "distance", 1, rates=a) for a, b in HALVED}
+    return {_pair(a, b): quotient(at(row, "distance", 1, rates=b), at(row, "distance", 1, rates=a)) for a, b in HALVED}
 
 
 def halved_gap(runs: Rows) -> dict[str, float]:
@@ -67,15 +67,14 @@ def decay_gap(runs: Rows) -> float:
 
 def decay_distance(runs: Rows) -> float:
     row = only(runs)
-    return at(row, "distance", decays=DECAYS[-1]) / at(row, "distance", decays=0.0)
+    return quotient(at(row, "distance", decays=DECAYS[-1]), at(row, "distance", decays=0.0))
 
 
 def slack(runs: Rows, rate: float, epoch: int | None) -> float:
     """The proven bound on the difference of cross-entropy, over the largest measured one."""
     row = only(runs)
-    return at({**row, "bound": proven(row)["worst_ce"].tolist()}, "bound", epoch, rates=rate) / at(
-        row, "worst_ce", epoch, rates=rate
-    )
+    bounded = {**row, "bound": proven(row)["worst_ce"].tolist()}
+    return quotient(at(bounded, "bound", epoch, rates=rate), at(row, "worst_ce", epoch, rates=rate))
 
 
 def slack_early(runs: Rows) -> float:
@@ -88,7 +87,7 @@ def slack_late(runs: Rows) -> float:
 
 def label_distance(runs: Rows) -> float:
     random, true = (only(runs.where(labels=kind)) for kind in (RANDOM, TRUE))
-    return at(random, "distance", decays=0.0) / at(true, "distance", decays=0.0)
+    return quotient(at(random, "distance", decays=0.0), at(true, "distance", decays=0.0))
 
 
 def gap_by_twins(runs: Rows) -> float:
