@@ -29,7 +29,7 @@ BOUND, MEASURED = "bound of the theorem", "largest measured"
 
 def figures(rows: Rows) -> list[Exhibit]:
     done = rows.converged()
-    arms = {name: [row for row in done if row["arm"] == name] for name in ARMS}
+    arms: dict[str, list[Row]] = {name: [row for row in done if row["arm"] == name] for name in ARMS}
     return [
         _distance(arms["network"]),
         _gap(arms["network"]),
