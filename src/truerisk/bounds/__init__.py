@@ -6,7 +6,8 @@ its inverse), `pac_bayes` (Gibbs predictors), `split_kl` (losses with several va
 tests), `description` (short codes), `compression` (few examples), `disagreement` (unlabelled inputs),
 `monte_carlo` (drawn networks). Classical ones: `vc` (counting), `rademacher`, `margin`, `radii` (norms known only
 after training), `peeling` (products of norms, path norms), `covering` and `perturbation` (spectral norms),
-`unit_capacity` (one hidden layer), `projection` (compression at random). Without any training: `nearest_neighbor`.
+`unit_capacity` (one hidden layer), `projection` (compression at random), `stability` (learners that
+no one example changes much). Without any training: `nearest_neighbor`.
 Results are rounded outward, so that a certificate stays true in floating point.
 """
 
@@ -44,6 +45,18 @@ from truerisk.bounds.projection import ProjectedLayer, arora_2018, projections
 from truerisk.bounds.rademacher import log_chained, massart, rademacher_bound
 from truerisk.bounds.radii import radii_below, radius_above, radius_price
 from truerisk.bounds.split_kl import recursive_step, split_kl
+from truerisk.bounds.stability import (
+    expected_risk,
+    needed_stability,
+    regularized_stability,
+    sgd_convex,
+    sgd_distance,
+    sgd_non_convex,
+    sgd_strongly_convex,
+    sgd_strongly_convex_decaying,
+    uniform_stability,
+    uniform_stability_left_out,
+)
 from truerisk.bounds.unit_capacity import neyshabur_2019
 from truerisk.bounds.vc import Questions, finite_class, log_answers, vc_bound, vc_dimension
 
@@ -70,6 +83,7 @@ __all__ = [
     "description_length_lower",
     "disagreement",
     "disagreement_lower",
+    "expected_risk",
     "finite_class",
     "golowich_frobenius",
     "golowich_rows",
@@ -88,6 +102,7 @@ __all__ = [
     "massart",
     "mcallester",
     "nearest_neighbor_limit",
+    "needed_stability",
     "neyshabur_2015",
     "neyshabur_2018",
     "neyshabur_2019",
@@ -105,10 +120,18 @@ __all__ = [
     "radius_price",
     "ramp_loss",
     "recursive_step",
+    "regularized_stability",
+    "sgd_convex",
+    "sgd_distance",
+    "sgd_non_convex",
+    "sgd_strongly_convex",
+    "sgd_strongly_convex_decaying",
     "single_draw",
     "single_draw_lower",
     "split_kl",
     "thiemann",
+    "uniform_stability",
+    "uniform_stability_left_out",
     "vc_bound",
     "vc_dimension",
 ]

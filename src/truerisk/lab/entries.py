@@ -122,6 +122,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
     ),
+    "stability": Entry(
+        "How much does one training example matter?",
+        "what SGD does",
+        {"smoke": (8, 12), "quick": (80, 12), "medium": (39, 12), "paper": (39, 12)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
