@@ -28,13 +28,17 @@ def on_own_data(experiment: Experiment, scale: str, name: str) -> tuple[Experime
     if len(data) < FEWEST:
         raise TrueriskError(f"{name} has {len(data)} examples, but must have at least {FEWEST}; give more.")
     digest = data.sha256
-    found = [experiment.own_data(setting, data) for setting in experiment.settings(scale)]
+    planned = experiment.settings(scale)
+    found = [experiment.own_data(setting, data) for setting in planned]
     settings = [{**setting, "data": name, "data_sha256": digest} for setting in found if setting is not None]
     if not settings:
         raise TrueriskError(f"{experiment.name} has no run that makes sense on {name}; try random-labels.")
     stem = re.sub(r"[^A-Za-z0-9]+", "-", name.rpartition("/")[2]).strip("-")[:40]
     # No file lies below a file: nothing was committed for this dataset.
-    own = replace(experiment, grids={scale: lambda: settings}, committed=experiment.committed / "none")
+    left_out = frozenset(field for setting in planned for field in setting)
+    own = replace(
+        experiment, grids={scale: lambda: settings}, committed=experiment.committed / "none", left_out=left_out
+    )
     return own, f"{stem}-{digest[:DIGITS]}"
 
 
