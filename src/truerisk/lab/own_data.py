@@ -51,3 +51,9 @@ def fit_sizes(setting: Setting, data: Data) -> Setting:
     """
     n_test = min(setting["n_test"], int(TEST_SHARE * len(data)))
     return {**setting, "n": min(setting["n"], len(data) - n_test), "n_test": n_test}
+
+
+def refuse_alike(data: Data) -> None:
+    """Refuse a dataset whose inputs are all equal, for experiments that divide by their distances."""
+    if bool((data.X == data.X[:1]).all()):
+        raise TrueriskError(f"{data.name}: all inputs are alike; give inputs that differ.")

@@ -20,6 +20,7 @@ import numpy as np
 from truerisk.data import Data
 from truerisk.lab.claim import OURS, AnyClaim, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
+from truerisk.lab.own_data import refuse_alike
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.units import PLAIN, TIMES, at_least, at_most
@@ -131,6 +132,7 @@ def paper() -> list[Setting]:
 
 def own_data(setting: Setting, data: Data) -> Setting | None:
     """The two most frequent classes, a third of them for testing."""
+    refuse_alike(data)
     counts = np.bincount(data.y)
     classes = np.sort(np.argsort(-counts, kind="stable")[:2])
     there = int(counts[classes].sum()) - SPARE
