@@ -55,5 +55,5 @@ def fit_sizes(setting: Setting, data: Data) -> Setting:
 
 def refuse_alike(data: Data) -> None:
     """Refuse a dataset whose inputs are all equal, for experiments that divide by their distances."""
-    if bool((data.X == data.X[:1]).all()):
+    if bool((data.X[:1] == data.X).all()):
         raise TrueriskError(f"{data.name}: all inputs are alike; give inputs that differ.")
