@@ -132,12 +132,12 @@ def paper() -> list[Setting]:
 
 def own_data(setting: Setting, data: Data) -> Setting | None:
     """The two most frequent classes, a third of them for testing."""
-    refuse_alike(data)
     counts = np.bincount(data.y)
     classes = np.sort(np.argsort(-counts, kind="stable")[:2])
     there = int(counts[classes].sum()) - SPARE
     if setting["problem"] == "line" or there < 3 * SPARE or counts[classes].min() < SPARE:
         return None
+    refuse_alike(data.take(np.flatnonzero(np.isin(data.y, classes))))
     n = min(setting["n"], 2 * there // 3)
     sizes = {"n": n, "n_test": min(setting["n_test"], there - n), "pool": len(data) - SPARE}
     return {**setting, **sizes, "classes": classes.tolist(), "problem": "own data"}
