@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import truerisk.lab.experiments
 from truerisk.data import catalogue
 from truerisk.engine import fingerprint, key
+from truerisk.errors import TrueriskError
 from truerisk.lab import SCALES, Claim, load, names, unsettled
 from truerisk.lab.entries import ENTRIES
+from truerisk.lab.own_data import on_own_data
 
 FOLDER = Path(truerisk.lab.experiments.__file__).parent
 KNOWN = {row["name"] for row in catalogue()} | {"gaussian"}  # the last: points that an experiment draws itself
@@ -93,3 +96,17 @@ def test_tasks_have_different_code():
 @pytest.mark.parametrize("name", names())
 def test_the_list_marks_experiments_that_take_data(name):
     assert ENTRIES[name].own_data == (load(name).own_data is not None)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if ENTRIES[name].own_data])
+def test_a_dataset_of_your_own_is_taken_where_it_leaves_kinds_of_run_out(name):
+    for scale in ("smoke", "quick"):
+        own, _ = on_own_data(load(name), scale, "digits")
+        own.check(scale)
+
+
+@pytest.mark.parametrize("name", ["kernels", "infinite-width", "norm-capacity"])
+def test_inputs_that_are_all_alike_are_refused(name, tmp_path):
+    np.savez(tmp_path / "alike.npz", X=np.ones((120, 4)), y=np.arange(120) % 2)
+    with pytest.raises(TrueriskError, match="all inputs are alike"):
+        on_own_data(load(name), "smoke", str(tmp_path / "alike.npz"))

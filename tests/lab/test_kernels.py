@@ -182,7 +182,7 @@ def test_own_data():
     for s in EXPERIMENT.settings("paper"):
         fitted = own_data(s, digits)
         assert fitted.get("n", 0) + fitted.get("n_test", 0) <= len(digits)
-    line = Data("line", np.zeros((50, 1)), np.arange(50) % 2, classes=2)
+    line = Data("line", np.arange(50.0)[:, None], np.arange(50) % 2, classes=2)
     left = [s for s in EXPERIMENT.settings("quick") if own_data(s, line) is None]
     assert {s["kernel"] for s in left} == {"arc-cosine"}
 

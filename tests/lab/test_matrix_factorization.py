@@ -264,6 +264,13 @@ def test_smoke(rows):
     assert all(not figure.rows for figure in LESSON.figures(Rows([], missing=EXPERIMENT.settings("smoke"))))
 
 
+def test_with_real_rows_alone_no_figure_is_empty(rows):
+    [hero] = LESSON.figures(Rows([run for run in rows if run["kind"] == "images"]))
+    assert hero.name == LESSON.hero
+    assert hero.rows
+    assert hero.claims == ("trace-for-images",)
+
+
 def test_figures_show_the_numbers_of_rows():
     made = world()
     figures = {figure.name: figure for figure in LESSON.figures(made)}

@@ -327,3 +327,10 @@ def test_the_slider_shows_under_and_overfitting(record):
     assert max(off, key=off.get) == 15
     assert off[300] < off[1]
     assert off[300] < off[15] / 5
+
+
+def test_the_headline_names_the_target_that_it_is_about():
+    """For the other target, classical-wins says the opposite."""
+    [finding] = [finding for finding in LESSON.findings if "beyond-wins" in finding.claims]
+    target = CLAIM["beyond-wins"].where["target"]
+    assert all(target in said for said in (finding.reproduced, finding.not_reproduced, finding.no_verdict))

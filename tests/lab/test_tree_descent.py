@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from truerisk.cli import lab as lab_command
 from truerisk.data import Data, corrupt_labels, load
 from truerisk.lab.experiments.tree_descent import (
     CLAIMS,
@@ -206,3 +207,13 @@ def test_own_data_have_sizes_that_fit():
         for s in EXPERIMENT.settings(scale):
             own = EXPERIMENT.own_data(s, small)
             assert own["n"] + own["n_test"] <= 50
+
+
+def test_an_effect_that_a_dataset_does_not_have_is_not_a_slip(tmp_path, capsys):
+    """One threshold separates the classes, so full trees have two leaves, and there are no smaller ones."""
+    X = np.linspace(-1, 1, 120)[:, None]
+    np.savez(tmp_path / "mine.npz", X=X, y=(X[:, 0] > 0).astype(int))
+    how = {"json": True, "quiet": True, "data": str(tmp_path / "mine.npz")}
+    lab_command.run(["tree-descent"], False, "smoke", "inline", str(tmp_path / "runs"), None, **how)
+    [entry] = json.loads(capsys.readouterr().out)["experiments"]
+    assert "broken" in {claim["reason"] for claim in entry["claims"]}

@@ -1,5 +1,7 @@
 """The convex problem of infinitely wide networks: brute force over directions, closed forms, and a bound that holds."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -130,6 +132,15 @@ def test_repeated_points_and_odd_scales(rng):
     assert 0 < big.bound <= big.objective <= (1 + 1e-5) * big.bound
 
 
+@pytest.mark.parametrize("penalty", [1e-9, 1e-14, 1e-30])
+def test_penalties_that_are_lost_in_rounding_still_have_a_true_bound(penalty):
+    for X, y in ((np.array([[1.0]]), np.array([5.0])), (np.array([[0.0], [1.0], [2.0]]), np.array([1.0, -1.0, 1.0]))):
+        found = solve_convex(X, y, penalty)
+        exact = penalty * 5 / math.sqrt(2) if len(y) == 1 else math.inf
+        assert 0 <= found.bound <= found.objective < math.inf
+        assert found.bound <= exact * (1 + 1e-6)
+
+
 @pytest.mark.parametrize(
     ("X", "y", "penalty"),
     [
@@ -137,6 +148,9 @@ def test_repeated_points_and_odd_scales(rng):
         (np.zeros((2, 1)), np.zeros(3), 0.1),
         (np.zeros((2, 1)), np.zeros(2), 0.0),
         (np.full((2, 1), np.nan), np.zeros(2), 0.1),
+        (np.zeros((2, 1)), np.array([0.0, np.nan]), 0.1),
+        (np.zeros((2, 1)), np.zeros((2, 1)), 0.1),
+        (np.zeros((2, 1)), np.zeros(2), math.inf),
     ],
 )
 def test_slips(X, y, penalty):

@@ -15,6 +15,7 @@ from truerisk.errors import TrueriskError
 from truerisk.lab import PERCENT, TIMES, Axis, Contour, Figure, Histogram, Line, Map, Path, Polygons, Regions, Surface
 from truerisk.lab.figure import Rule
 from truerisk.lab.images import pixels
+from truerisk.lab.units import CORRELATION
 from truerisk.report.lab.ends import apart, end_labels, room_for_ends
 from truerisk.report.lab.figures import lab_spec
 from truerisk.report.lab.keys import (
@@ -142,6 +143,21 @@ def test_maps_have_real_axes():
     assert (cell[LEFT], cell[RIGHT]) == pytest.approx((10**0.5, 10**1.5))
     assert (cell[BOTTOM], cell[TOP]) == pytest.approx((0.25, 1.25))
     assert not found.orders
+
+
+@pytest.mark.parametrize(("unit", "percent"), [(PERCENT, True), (CORRELATION, False)])
+def test_the_ramp_of_a_map_has_the_unit_of_its_cells(unit, percent):
+    rows = [{"a": a, "b": b, "z": a * b / 10} for a in range(3) for b in range(3)]
+    figure = Figure("f", "F", "f.", rows, A, B, Map("z", "z", unit))
+    [legend] = ramps(lab_spec(figure, drawable(figure), 820))
+    assert ("'%'" in legend.get("labelExpr", "")) is percent
+
+
+def ramps(spec):
+    """The legends of a specification that are ramps of colors."""
+    parts = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ()
+    found = [spec] if isinstance(spec, dict) and "gradientLength" in spec else []
+    return found + [legend for part in parts for legend in ramps(part)]
 
 
 def test_regions_say_the_same_with_fewer_cells():

@@ -148,7 +148,9 @@ def run(
         print(json_module.dumps({"experiments": entries, "index": index}))
     else:
         print(f"\nOpen {index} in a browser.")
-    broken = sum(verdict.reason == "broken" for result in results for verdict in result.verdicts)
+    # A built-in effect that does not exist on a user's dataset, such as a descent to follow, is not theirs to repair.
+    own = [result for result in results if not (result.data and result.experiment.name in names())]
+    broken = sum(verdict.reason == "broken" for result in own for verdict in result.verdicts)
     failed = sum(len(result.failures) for result in results)
     if failed:
         raise TrueriskError(

@@ -56,6 +56,7 @@ class Experiment:
     own_data: Callable[[Setting, Data], Setting | None] | None = None
     committed: Path = commitment.FILE
     same: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()  # fields of settings that `own_data` has left out; claims may name them
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):  # it becomes the name of a folder
@@ -85,7 +86,7 @@ class Experiment:
     def check(self, scale: str) -> None:
         """Refuse claims about fields that no setting has, before hours are spent on runs."""
         commitment.read(self.committed)  # a damaged file is better known now
-        rows = Rows([], self.settings(scale))
+        rows = Rows([], settings := self.settings(scale), self.fields(settings))
         for claim in self.speaking(scale):
             if isinstance(claim, Claim):
                 with suppress(IncompleteError):  # at this scale no run is what it is about
@@ -93,6 +94,10 @@ class Experiment:
                         step(claim, some)
             else:
                 refuse_fields(claim.name, claim.where, rows)
+
+    def fields(self, settings: Iterable[Setting]) -> set[str]:
+        """The names that claims may use: those of settings, with those that a grid for own data has left out."""
+        return {name for setting in settings for name in setting} | self.left_out
 
     def speaking(self, scale: str) -> list[AnyClaim]:
         """The claims that say anything at this scale; a smoke run tries them all, for slips in their code."""

@@ -28,13 +28,17 @@ def on_own_data(experiment: Experiment, scale: str, name: str) -> tuple[Experime
     if len(data) < FEWEST:
         raise TrueriskError(f"{name} has {len(data)} examples, but must have at least {FEWEST}; give more.")
     digest = data.sha256
-    found = [experiment.own_data(setting, data) for setting in experiment.settings(scale)]
+    planned = experiment.settings(scale)
+    found = [experiment.own_data(setting, data) for setting in planned]
     settings = [{**setting, "data": name, "data_sha256": digest} for setting in found if setting is not None]
     if not settings:
         raise TrueriskError(f"{experiment.name} has no run that makes sense on {name}; try random-labels.")
     stem = re.sub(r"[^A-Za-z0-9]+", "-", name.rpartition("/")[2]).strip("-")[:40]
     # No file lies below a file: nothing was committed for this dataset.
-    own = replace(experiment, grids={scale: lambda: settings}, committed=experiment.committed / "none")
+    left_out = frozenset(field for setting in planned for field in setting)
+    own = replace(
+        experiment, grids={scale: lambda: settings}, committed=experiment.committed / "none", left_out=left_out
+    )
     return own, f"{stem}-{digest[:DIGITS]}"
 
 
@@ -47,3 +51,9 @@ def fit_sizes(setting: Setting, data: Data) -> Setting:
     """
     n_test = min(setting["n_test"], int(TEST_SHARE * len(data)))
     return {**setting, "n": min(setting["n"], len(data) - n_test), "n_test": n_test}
+
+
+def refuse_alike(data: Data) -> None:
+    """Refuse a dataset whose inputs are all equal, for experiments that divide by their distances."""
+    if bool((data.X[:1] == data.X).all()):
+        raise TrueriskError(f"{data.name}: all inputs are alike; give inputs that differ.")

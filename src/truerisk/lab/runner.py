@@ -58,7 +58,7 @@ def _run(
     rows = Rows(
         ({**done.setting, **done.record} for done in report.done),
         missing=(failed.setting for failed in report.failed),
-        fields={name for setting in grid.settings for name in setting},
+        fields=experiment.fields(grid.settings),
     )
     reused = sum(done.reused for done in report.done)
     demo, trouble = _demo(experiment, grid, engine, store)

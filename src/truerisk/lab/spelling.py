@@ -30,6 +30,12 @@ KERNELS = {
     "cauchy": "Cauchy kernel",
     "arc-cosine": "arc-cosine kernel",
 }
+MEASURED = {
+    "gaussian": "Gaussian measurements",
+    "few gaussian": "few Gaussian measurements",
+    "commuting": "commuting measurements",
+}
+OWN_WORDS = {"kernel": KERNELS, "measured": MEASURED}  # fields whose values have names of their own
 # Fields whose values are numbers: the words before the number, and after it.
 FIELDS = {
     "n": ("", " examples"),
@@ -61,9 +67,11 @@ def spell_field(name: str, value: Any) -> str:
     ('1,312 examples', 'corruption 25%', 'AlexNet', 'lr 0.1')
     >>> spell_field("kernel", "gaussian"), spell_field("data", "gaussian")
     ('Gaussian kernel', 'Gaussian points')
+    >>> spell_field("measured", "gaussian"), spell_field("measured", "few entries")
+    ('Gaussian measurements', 'few entries')
     """
     if isinstance(value, str):
-        return KERNELS.get(value, value) if name == "kernel" else spell(value)
+        return OWN_WORDS[name].get(value, value) if name in OWN_WORDS else spell(value)
     before, after = FIELDS.get(name, (f"{name} ", ""))
     shown = f"{100 * value:g}%" if name in SHARES and isinstance(value, float | int) else spell(value)
     return f"{before}{shown}{after}"

@@ -83,10 +83,16 @@ def solve_convex(X: np.ndarray, y: np.ndarray, penalty: float, gap: float = 1e-6
     """
     y, n = np.asarray(y, np.float64), len(y)
     rows = extended(X)
-    if rows.shape[1] not in (2, 3) or len(rows) != n or not n or not penalty > 0 or not np.isfinite(rows).all():
+    if (
+        rows.shape[1] not in (2, 3)
+        or y.shape != (len(rows),)
+        or not n
+        or not 0 < penalty < math.inf
+        or not (np.isfinite(rows).all() and np.isfinite(y).all())
+    ):
         raise TrueriskError(
             f"inputs have shape {np.shape(X)}, targets {np.shape(y)}, the penalty is {penalty:g}; give finite inputs "
-            "of one or two coordinates, a target each, and a positive penalty."
+            "of one or two coordinates, a finite target each, and a positive penalty."
         )
     units = np.empty((0, rows.shape[1]))
     best, bound = (math.inf, units, np.empty(0)), -math.inf
@@ -102,6 +108,8 @@ def solve_convex(X: np.ndarray, y: np.ndarray, penalty: float, gap: float = 1e-6
         kept = units[np.abs(coefficients) > 0]
         units = _different(np.concatenate([kept, candidates[sizes > penalty][:NEW]]))
         coefficients = _restricted(np.maximum(rows @ units.T, 0), y, penalty)
+        if not np.isfinite(coefficients).all():  # the penalty is lost in rounding: no further round would be better
+            break
         residual = (y - np.maximum(rows @ units.T, 0) @ coefficients) / n
     value, units, coefficients = best
     used = np.abs(coefficients) > 0
@@ -174,6 +182,8 @@ def _restricted(features: np.ndarray, y: np.ndarray, penalty: float) -> np.ndarr
     goal = np.append(np.zeros(n), 1.0)
     multipliers = nnls(system, goal, maxiter=100 * units)[0]
     rest = system @ multipliers - goal
+    if not rest[-1] < 0:
+        return np.full(units, math.nan)
     parts = n * penalty * multipliers / -rest[-1]
     return np.asarray(parts[:units] - parts[units:])
 
@@ -184,7 +194,7 @@ def _different(directions: np.ndarray) -> np.ndarray:
     for one in directions:
         if all(float((one - other) @ (one - other)) > SAME for other in kept):
             kept.append(one)
-    return np.array(kept)
+    return np.array(kept).reshape(-1, directions.shape[1])
 
 
 def _circle(angles: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ import numpy as np
 from truerisk.data import Data
 from truerisk.lab.claim import OURS, AnyClaim, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
+from truerisk.lab.own_data import refuse_alike
 from truerisk.lab.rows import Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.units import PLAIN, TIMES, at_least, at_most
@@ -136,6 +137,7 @@ def own_data(setting: Setting, data: Data) -> Setting | None:
     there = int(counts[classes].sum()) - SPARE
     if setting["problem"] == "line" or there < 3 * SPARE or counts[classes].min() < SPARE:
         return None
+    refuse_alike(data.take(np.flatnonzero(np.isin(data.y, classes))))
     n = min(setting["n"], 2 * there // 3)
     sizes = {"n": n, "n_test": min(setting["n_test"], there - n), "pool": len(data) - SPARE}
     return {**setting, **sizes, "classes": classes.tolist(), "problem": "own data"}

@@ -24,7 +24,7 @@ from truerisk.data import Data
 from truerisk.lab.claim import OURS, AnyClaim, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.feature_limit import SPARE, solve
-from truerisk.lab.own_data import fit_sizes
+from truerisk.lab.own_data import fit_sizes, refuse_alike
 from truerisk.lab.papers import BELKIN
 from truerisk.lab.rows import Rows
 from truerisk.lab.units import PLAIN, POINTS, TIMES, at_least, between
@@ -82,6 +82,7 @@ def paper() -> list[Setting]:
 
 def own_data(setting: Setting, data: Data) -> Setting | None:
     """As many examples as there are. With one coordinate, ReLU features span two dimensions only: there is no limit."""
+    refuse_alike(data)
     if setting["kernel"] == "arc-cosine" and math.prod(data.input_shape) == 1:
         return None
     if setting["kind"] == "approximation":

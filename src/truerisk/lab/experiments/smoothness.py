@@ -30,9 +30,7 @@ from truerisk.lab.smooth_runs import CLOSE, curve_settings, image_settings, neig
 from truerisk.lab.units import CORRELATION, POINTS, TIMES, at_least, at_most, between
 
 RULE = "Nearest neighbor pattern classification"
-COVER = Paper(
-    "Cover, Hart", 1967, RULE, "IEEE Transactions on Information Theory 13(1)", doi="10.1109/TIT.1967.1053964"
-)
+COVER = Paper("Cover, Hart", 1967, RULE, "IEEE Trans. Inf. Theory 13(1)", doi="10.1109/TIT.1967.1053964")
 WEIGHTED = "Overparameterization and generalization error: weighted trigonometric interpolation"
 XIE = Paper("Xie, Chou, Rauhut, Ward", 2020, WEIGHTED, arxiv="2006.08495")
 
@@ -168,6 +166,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         where=SMOOTH,
         scales=QUICK,
         pilot=f"{TRIAL} 2.4 times or more",
+        note="The right wall is the error with exactly as many coefficients as points.",
     ),
     *(
         Claim(
@@ -199,6 +198,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             where={**SMOOTH, "target": kind},
             scales=QUICK,
             pilot=f"{TRIAL} {trial} times",
+            note="The best polynomial is chosen by its test error, which favors it.",
         )
         for name, kind, more, region, trial in (
             ("beyond-wins", "bump", "less", at_most(1, TIMES), "0.59 to 0.64"),

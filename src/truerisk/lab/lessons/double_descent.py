@@ -256,9 +256,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("peak-at-threshold", "second-descent"),
-            "Error peaks at N = n, then ends at least {1.mean} below smaller models.",
+            "Error peaks at N = n, then ends at least {1.mean} below every N < n.",
             "Double descent is not reproduced: the peak or the second descent is missing.",
-            "Not settled for all data and features: error ends {1.mean} below smaller models.",
+            "Not settled for all data and features: error ends {1.mean} below N < n.",
         ),
     ),
     demo=demo,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from math import log2
 from statistics import fmean
@@ -32,14 +33,18 @@ MEASURED = {
 
 
 def figures(rows: Rows) -> list[Exhibit]:
-    runs = rows.converged()
+    """Those of the kinds that were planned; with real rows alone (medium scale, own data), these come first."""
+    runs, planned = rows.converged(), {run["kind"] for run in (*rows, *rows.missing)}
     kinds = {
         kind: Rows([run for run in runs if run["kind"] == kind]) for kind in ("descent", "optima", "map", "images")
     }
     paths = Rows([run for run in kinds["descent"] if run["measured"] in MEASURED]).having(panel=_panel)
-    found: list[Exhibit] = [_recovery(paths), _spectra(paths), _traces(paths), _phases(kinds["map"])]
-    found += [_descent_map(kinds["map"]), _images(kinds["images"]), _ends(kinds["optima"]), _counts(kinds["optima"])]
-    return [*found, _theory(kinds["descent"])]
+    real = _images(kinds["images"])
+    found: list[tuple[str, Figure]] = [("descent", make(paths)) for make in (_recovery, _spectra, _traces)]
+    found += [("map", make(kinds["map"])) for make in (_phases, _descent_map)]
+    found += [("images", real if "descent" in planned else replace(real, name="recovery"))]
+    found += [("optima", make(kinds["optima"])) for make in (_ends, _counts)]
+    return [figure for kind, figure in [*found, ("descent", _theory(kinds["descent"]))] if kind in planned]
 
 
 def _panel(run: Row) -> str:

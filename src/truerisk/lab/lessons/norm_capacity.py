@@ -247,9 +247,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("own-term-falls", "rivals-rise"),
-            "With width, the unit-capacity term falls to {0.mean} its size; earlier terms grow.",
+            "Terms of 2019 fall with width, to {0.mean} or less; others end larger.",
             "Not as published: some capacity terms do not change with width as reported.",
-            "Whether only the unit-capacity term falls with width is not settled.",
+            "Whether only the terms of 2019 fall with width is not settled.",
         ),
     ),
     demo=demo,

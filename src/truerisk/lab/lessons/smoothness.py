@@ -248,9 +248,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("second-descent", "beyond-wins"),
-            "Far beyond the classical U, smooth interpolation has {1.mean} its best error.",
-            "Beyond the classical U, interpolation does not beat the best classical fit.",
-            "Whether interpolation beyond the classical U beats its best fit is not settled.",
+            "For a bump, interpolation beyond the classical U has {1.mean} its best error.",
+            "Not as published: for a bump, interpolation has {1.mean} the best classical error.",
+            "Whether interpolation of a bump beats the best classical fit is not settled.",
         ),
         Finding(
             ("error-falls",),

@@ -9,6 +9,7 @@ from typing import Literal
 
 from truerisk.lab.figure import Figure
 from truerisk.lab.marks import Bars, Contour, Histogram, Line, Map, Path, Polygons, Regions, Slope, Surface
+from truerisk.lab.units import PERCENT, POINTS
 from truerisk.report.extra import extra
 from truerisk.report.figures import AXES, INK
 from truerisk.report.lab.ends import end_labels, room_for_ends
@@ -19,7 +20,7 @@ from truerisk.report.lab.ornaments import decorated
 from truerisk.report.lab.panel import CHOICE, CHOSEN, HIDDEN, PAPER, Panel
 from truerisk.report.lab.rows import Drawable, panelled, words
 from truerisk.report.lab.rules import ASIDE, Placed, place_rules, room_aside
-from truerisk.report.lab.scales import LETTER, in_lines, span, wrapped, x_encoding, y_domain, y_encoding
+from truerisk.report.lab.scales import LETTER, in_lines, labels, span, wrapped, x_encoding, y_domain, y_encoding
 
 WIDTHS = (280, 350, 480, 640, 820, 1040)  # pixels; the page takes the widest that fits
 DATA = "rows"  # the name under which the rows are handed over
@@ -222,6 +223,9 @@ def _legend(panel: Panel, width: int) -> Json:
             "gradientLength": round(min(300, 0.85 * panel.width)),
             "gradientThickness": 12,
             "tickCount": 4 if panel.width > 300 else 2,
+            **(
+                {"labelExpr": labels(unit)} if (unit := getattr(figure.mark, "unit", None)) in (PERCENT, POINTS) else {}
+            ),
         }
     names = panel.drawn.values(SERIES) or panel.drawn.values(VALUE)
     lengths = [LETTER * panel.font * len(str(name)) + SYMBOL for name in names] or [1.0]

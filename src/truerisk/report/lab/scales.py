@@ -11,7 +11,7 @@ from itertools import pairwise
 from truerisk.lab.figure import Axis, Figure
 from truerisk.lab.marks import Bars, Contour, Histogram, Map, Path, Polygons, Regions, Slope, Surface
 from truerisk.lab.plain import tame
-from truerisk.lab.units import PERCENT, POINTS
+from truerisk.lab.units import PERCENT, POINTS, Unit
 from truerisk.report.lab.keys import BOTTOM, HIGH, LEFT, LOW, RIGHT, TOP, Json, X, Y
 from truerisk.report.lab.rows import Drawable
 
@@ -28,6 +28,11 @@ _NUMBER = "format(datum.value, ',.10~r')"
 _PERCENT = "format(100 * datum.value, ',.10~r') + '%'"
 _POINTS = "format(100 * datum.value, ',.10~r')"
 _DIGITS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+
+
+def labels(unit: Unit | None) -> str:
+    """How the numbers of an axis or a ramp of colors are written."""
+    return _NUMBER if unit is None else {PERCENT: _PERCENT, POINTS: _POINTS}.get(unit, _NUMBER)
 
 
 def slope_places(count: int, width: float, named: bool) -> tuple[float, float]:
@@ -134,7 +139,7 @@ def y_domain(figure: Figure, drawn: Drawable) -> tuple[float, float]:
 
 def ticks(axis: Axis, numbers: Sequence[float], length: float) -> Json:
     """Where an axis has its labels, all of them in one notation."""
-    drawn: Json = {"labelExpr": {PERCENT: _PERCENT, POINTS: _POINTS}.get(axis.unit, _NUMBER)}
+    drawn: Json = {"labelExpr": labels(axis.unit)}
     if axis.log:
         places = log_ticks(numbers, length)
         if axis.unit not in (PERCENT, POINTS) and (min(places) < SMALL or max(places) >= LARGE):
