@@ -87,6 +87,9 @@ def test_effects_of_rows_made_by_hand():
 def test_no_share_of_a_descent_that_is_none():
     with pytest.raises(TrueriskError, match="no descent"):
         lab.followed(Rows(one_seed(peak=0.05)), "hold-out")
+    flat = Rows({**row, "bound": 0.5} for row in one_seed())
+    with pytest.raises(IncompleteError, match="no ratio"):
+        lab.smeared(flat)
 
 
 REFUTED = {

@@ -24,7 +24,7 @@ from truerisk.lab.lessons.matrix_factorization import LESSON
 from truerisk.lab.matrix_biases import PENALTIES, compare, fills, split, with_spectrum
 from truerisk.lab.matrix_effects import at_start, commuting, equal_norms, gain_of_descent, one_optimum, ratio
 from truerisk.lab.matrix_runs import centered
-from truerisk.lab.rows import Rows
+from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.verdict import judge
 from truerisk.seeds import derive
 
@@ -309,3 +309,10 @@ def test_pictures(scale):
 def test_vectors_have_the_matrix_alone():
     record = LESSON.demo({**EXPERIMENT.settings("smoke")[0], "data": "moons"})
     assert [exhibit.name for exhibit in LESSON.pictures(record)] == ["matrix"]
+
+
+def test_a_descent_that_does_not_fit_gives_no_number():
+    runs = Rows([{"starts": [1.0, 0.1], "errors": [0.4, 0.3], "misfits": [0.9, 0.001], "seed": 1}])
+    assert at_start(runs, "errors", 0.1) == 0.3
+    with pytest.raises(IncompleteError, match=r"descent from 1 misses the measurements by 90\.0%"):
+        at_start(runs, "errors", 1.0)

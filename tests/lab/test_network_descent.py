@@ -87,6 +87,12 @@ def test_effects_by_hand():
     assert harm_of_reuse(Rows([grown])) == pytest.approx(0.1)  # nothing far below it
 
 
+def test_a_curve_that_only_falls_has_no_second_descent():
+    falling = Rows([{"width": w, "test_error": 0.8 / w, "seed": 1} for w in (1, 2, 4)])
+    assert second_descent(falling) == 0
+    assert below_first_minimum(falling) == 0
+
+
 def test_an_effect_needs_all_runs():
     with pytest.raises(IncompleteError):
         rise_by_noise(Rows([{"noise": 0.0, "width": 2, "test_error": 0.1}], missing=[{"noise": 0.15, "width": 2}]))

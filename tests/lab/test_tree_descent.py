@@ -22,7 +22,7 @@ from truerisk.lab.experiments.tree_descent import (
 from truerisk.lab.figure import Figure
 from truerisk.lab.lessons.tree_descent import LESSON, NAMES
 from truerisk.lab.own_data import on_own_data
-from truerisk.lab.rows import Rows
+from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.verdict import judge
 from truerisk.nets.tree_ensembles import tree_scores
@@ -217,3 +217,8 @@ def test_an_effect_that_a_dataset_does_not_have_is_not_a_slip(tmp_path, capsys):
     lab_command.run(["tree-descent"], False, "smoke", "inline", str(tmp_path / "runs"), None, **how)
     [entry] = json.loads(capsys.readouterr().out)["experiments"]
     assert "broken" in {claim["reason"] for claim in entry["claims"]}
+
+
+def test_trees_of_one_size_have_no_peak():
+    with pytest.raises(IncompleteError, match="none is smaller"):
+        peak_of_loss(Rows([{"test_loss": [[0.5, 0.4]], "n_test": 100, "seed": 1}]))

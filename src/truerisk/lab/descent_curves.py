@@ -78,15 +78,17 @@ def peak_against_threshold(runs: Rows) -> float:
 
 
 def second_descent(runs: Rows) -> float:
-    """Test error at the peak minus that of the widest network."""
+    """Test error at the peak minus that of the widest network; 0 where the error never rises, so that nothing peaks."""
     _, errors = over_widths(runs)
-    return errors[highest(errors)[0]] - errors[-1]
+    top, above = highest(errors)
+    return errors[top] - errors[-1] if above > 0 else 0.0
 
 
 def below_first_minimum(runs: Rows) -> float:
-    """The smallest test error of widths up to the peak minus that of the widest network."""
+    """The smallest test error of widths up to the peak minus that of the widest network; 0 where nothing peaks."""
     _, errors = over_widths(runs)
-    return min(errors[: highest(errors)[0] + 1]) - errors[-1]
+    top, above = highest(errors)
+    return min(errors[: top + 1]) - errors[-1] if above > 0 else 0.0
 
 
 def rise(runs: Rows) -> float:

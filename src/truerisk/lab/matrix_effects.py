@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from truerisk.lab.claim import Checked
 from truerisk.lab.matrix_runs import SAME
-from truerisk.lab.rows import Rows
+from truerisk.lab.rows import IncompleteError, Rows
 
 EXACT, THEORY = 1e-6, 1e-3  # tolerances of the identity, and of gradient flow against steps of finite size
 BEST = 0.01  # relative errors below 1% count as 1%
+FITTED = 0.01  # relative misfit of a descent that has come to its end
 
 
 def at_start(runs: Rows, field: str, start: float) -> float:
-    """A number of the run from the start of this size."""
-    return float(runs.one(field)[runs.one("starts").index(start)])
+    """A number of the run from the start of this size; none where descent does not fit the measurements."""
+    place = runs.one("starts").index(start)
+    misfit = float(runs.one("misfits")[place])
+    if not misfit <= FITTED:
+        raise IncompleteError(f"descent from {start:g} misses the measurements by {misfit:.1%}")
+    return float(runs.one(field)[place])
 
 
 def gain_over_least(runs: Rows, start: float) -> float:

@@ -23,13 +23,12 @@ from typing import Any
 from scipy.stats import binom
 
 from truerisk.data import Data
-from truerisk.errors import TrueriskError
 from truerisk.lab.claim import OURS, Checked, Claim, Exact
 from truerisk.lab.experiment import Experiment, Setting, product
 from truerisk.lab.own_data import fit_sizes
 from truerisk.lab.papers import BELKIN
 from truerisk.lab.readout_certificates import AROUND, CODE, DELTA, MODEL, task
-from truerisk.lab.rows import Rows
+from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.units import NATS, PERCENT, PLAIN, POINTS, TIMES, at_least, at_most, between
 
 # Where the certificate's own training set meets N, as a share of n. Progressive validation has five; this is the third.
@@ -125,12 +124,15 @@ def followed(rows: Rows, method: str) -> float:
     """The same, as a share of the fall of the measured risk."""
     fall = descent(rows)
     if fall < 0.01:
-        raise TrueriskError(f"the measured risk falls by {fall:.3f}, which is no descent to follow; use more examples.")
+        raise IncompleteError(f"the measured risk falls by {fall:.3f}, which is no descent to follow")
     return drop(rows, method) / fall
 
 
 def smeared(rows: Rows) -> float:
-    return drop(rows, "hold-out") / drop(rows, "progressive")
+    first, fifth = drop(rows, "hold-out"), drop(rows, "progressive")
+    if not (first > 0 and fifth > 0):
+        raise IncompleteError("a certificate does not fall from its threshold on, so their falls have no ratio")
+    return first / fifth
 
 
 def change(rows: Rows, method: str, first: float, last: float) -> float:

@@ -26,7 +26,7 @@ from truerisk.lab.claim import OURS, AnyClaim, Checked, Claim, Exact, Paper
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.own_data import fit_sizes
 from truerisk.lab.papers import BELKIN
-from truerisk.lab.rows import Rows
+from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.samples import samples
 from truerisk.lab.units import TIMES, at_least, at_most
 from truerisk.nets.tree_ensembles import Scores, boosted_scores, tree_scores
@@ -125,6 +125,8 @@ def cost(setting: Setting) -> float:
 
 def _floored(table: list[list[float]], runs: Rows) -> np.ndarray:
     """A table of errors or losses; no error at all counts as half an example."""
+    if len(table) < 2:
+        raise IncompleteError("full trees are so small that none is smaller")
     return np.maximum(table, 0.5 / runs.one("n_test"))
 
 
