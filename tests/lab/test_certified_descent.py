@@ -88,7 +88,7 @@ def test_no_share_of_a_descent_that_is_none():
     with pytest.raises(TrueriskError, match="no descent"):
         lab.followed(Rows(one_seed(peak=0.05)), "hold-out")
     flat = Rows({**row, "bound": 0.5} for row in one_seed())
-    with pytest.raises(IncompleteError, match="no ratio"):
+    with pytest.raises(TrueriskError, match="no ratio"):
         lab.smeared(flat)
 
 
