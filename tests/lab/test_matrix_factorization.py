@@ -140,7 +140,14 @@ def test_a_missing_run_gives_no_verdict():
 
 
 def test_effects_by_hand():
-    run = {"starts": [1.0, 0.1], "errors": [3.0, 0.2], "rank_error": 0.004, "trace_error": 0.2, "descent_error": 0.1}
+    run = {
+        "starts": [1.0, 0.1],
+        "misfits": [0.0] * 9,
+        "errors": [3.0, 0.2],
+        "rank_error": 0.004,
+        "trace_error": 0.2,
+        "descent_error": 0.1,
+    }
     one = Rows([run])
     assert at_start(one, "errors", 0.1) == 0.2
     assert ratio(one, "trace", "rank") == pytest.approx(20)  # 0.4% counts as 1%
