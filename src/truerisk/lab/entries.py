@@ -122,6 +122,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
     ),
+    "mystery": Entry(
+        "What makes networks generalize? Seven suspects at once",
+        "what SGD does",
+        {"smoke": (4, 13), "quick": (40, 11), "medium": (96, 13), "paper": (192, 13)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
