@@ -13,6 +13,7 @@ import copy
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -171,7 +172,12 @@ def bound(network: nn.Module, train: Data) -> float:
     """
     found = []
     for sigma in SIGMAS:
-        how = {"delta": DELTA / len(SIGMAS), "form": "mcallester", "draws": DRAWS * len(train), "lifted": 0}
+        how: dict[str, Any] = {
+            "delta": DELTA / len(SIGMAS),
+            "form": "mcallester",
+            "draws": DRAWS * len(train),
+            "lifted": 0,
+        }
         report = rescaling_report(network, (train.X, train.y), sigma, PRIOR, **how)
         found.append(report.bounds["mcallester"]["both"])
     return min(found)

@@ -46,12 +46,8 @@ STOPPING = "stopping"  # the factor within a run
 LOOKS = {"end": -1, "stopped": 1}
 CORNER = ("activation", "width", "batches")
 EIGHT = {"start": CORNER}  # resolution 4
-FOUR = {
-    "depth": ("activation",),
-    "width": ("norm",),
-    "batches": ("activation", "norm"),
-    "start": ("activation", "norm"),
-}
+BOTH = ("activation", "norm")
+FOUR = {"depth": BOTH[:1], "width": BOTH[1:], "batches": BOTH, "start": BOTH}
 THIRTY_TWO = {"norm": ("activation", "depth", "width", "batches", "start")}  # resolution 6
 MEASURED = {"bound": "certificate", "adaptive-sharpness": "adaptive sharpness", "hessian-trace": "trace of the Hessian"}
 MEASURED |= {"spectral-product": "product of spectral norms", "parameters": "number of parameters"}

@@ -89,7 +89,7 @@ def _certificate(effects: list[dict[str, Any]]) -> Figure:
         "certificate",
         "What moves the certificate?",
         "Factor by which a PAC-Bayes bound changes (noise around the rescaled weights; a prior without data) when a "
-        "suspect goes from low to high. Above 1 the suspect makes the bound worse. If the bound explained the gap, it would "
+        "suspect goes from low to high. Above 1 it makes the bound worse. If the bound explained the gap, it would "
         "show the same pattern as the first figure.",
         [{**row, "effect": math.exp(row["effect"])} for row in effects],
         SUSPECT,
