@@ -198,7 +198,7 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("gap-start",),
-            "Small initial weights close the gap by {0.mean}.",
+            "Small initial weights change the gap by {0.mean}.",
             "Small initial weights do not close the gap by a point.",
             "Whether small initial weights close the gap is not settled.",
         ),
