@@ -128,6 +128,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (8, 12), "quick": (80, 12), "medium": (39, 12), "paper": (39, 12)},
         own_data=True,
     ),
+    "mystery": Entry(
+        "What makes networks generalize? Seven suspects at once",
+        "what SGD does",
+        {"smoke": (4, 13), "quick": (40, 11), "medium": (96, 13), "paper": (192, 13)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
