@@ -122,8 +122,8 @@ def test_a_command_that_computes_does_need_torch(tmp_path):
 
 
 ROOMS = (
-    "bounds", "certificates", "codes", "data", "engine", "lab", "measures", "nets", "pacbayes", "report", "symmetry",
-    "training",
+    "bounds", "certificates", "codes", "data", "engine", "lab", "landscape", "measures", "nets", "pacbayes", "report",
+    "symmetry", "training",
 )  # fmt: skip
 BARE = """
 import sys
