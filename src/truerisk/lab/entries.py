@@ -122,6 +122,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
     ),
+    "loss-landscape": Entry(
+        "What does a picture of the loss show?",
+        "what SGD does",
+        {"smoke": (6, 8), "quick": (18, 8), "medium": (8, 8), "paper": (12, 8)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",

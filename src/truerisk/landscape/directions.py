@@ -6,7 +6,7 @@ Taylor, Studer, and Goldstein (NeurIPS 2018, Section 4) therefore give each filt
     d_ij <- d_ij / ||d_ij|| * ||w_ij||     (filter j of layer i; a row of a matrix is a filter),
 
 and call the picture independent of the scale of the weights. That is true of half of all rescalings. Multiply what
-enters hidden unit k by c_k and divide what leaves it by c_k: the function stays. A slice stays, too, exactly if each
+enters hidden unit k by c_k and divide what leaves it by c_k: the function stays. A slice stays, too, if each
 entry of d is multiplied by the factor of its weight. Filter normalization does so where all entries of a filter have
 one factor: for the rows that enter a unit, and for whole layers (all c_k of a layer equal). Rows of the next layer have
 entries with different factors 1/c_k, and their common norm mixes them: filter-normalized slices of two networks that

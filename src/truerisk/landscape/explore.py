@@ -121,7 +121,9 @@ def explore(
     twin = rescaled_twin(module, X, std, seed)
     how = _Planes(plane, directions, REACH[plane] if reach is None else reach, seed, list(trajectory), X, y)
     count = planes if plane in ("random", "line") else 1
-    made = [(how.of(module, k, None), None if isinstance(twin, str) else how.of(twin.module, k, twin)) for k in range(count)]
+    made = [
+        (how.of(module, k, None), None if isinstance(twin, str) else how.of(twin.module, k, twin)) for k in range(count)
+    ]
     axes(made[0][0], size)
     needed = seconds(module, X, y, made[0][0], size, count * (1 if isinstance(twin, str) else 2))
     refuse_long(needed, workers or Engine("local").width, size)

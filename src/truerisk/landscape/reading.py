@@ -20,9 +20,9 @@ RAYS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  #
 class Reading:
     """The numbers of one surface.
 
-    ``doubling``: median distance from the network at which the loss reaches twice its value, over eight rays (two on a
-    line); infinite where half of the rays end before. ``nearest``: the smallest of these distances. ``nonconvex``: share of
-    inner points that are not convex. ``highest``: largest finite loss.
+    ``doubling``: median distance from the network at which the loss reaches twice its value, over eight rays (two on
+    a line); infinite where half of the rays end before. ``nearest``: the smallest of these distances. ``nonconvex``:
+    share of inner points that are not convex. ``highest``: largest finite loss.
     """
 
     center: float
