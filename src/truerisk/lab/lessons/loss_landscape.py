@@ -61,8 +61,8 @@ def _maps(pictures: Sequence[Row]) -> Figure:
     return Figure(
         "maps",
         "The loss around three trained networks",
-        f"Training loss on a filter-normalized random plane; the network, with loss {with_['target']:g}, is in the middle. "
-        "All panels use the same random numbers. The first and the third network compute the same function. Colors end at "
+        f"Training loss on a filter-normalized random plane; the network, with loss {with_['target']:g}, is in the "
+        "middle. The first and the third network compute the same function. Colors end at "
         f"a loss of {CLIP:,.0f}; the third reaches {_power(with_['twin'][0]['highest'])}.",
         made,
         WINDOW,
@@ -196,6 +196,8 @@ def demo(setting: Setting) -> Record:
 
 
 def pictures(record: Record) -> Sequence[Exhibit]:
+    if "at" not in record:
+        return []
     made = [
         {"x": u, "y": v, "loss": max(record["loss"][i][j], 1e-3)}
         for i, v in enumerate(record["at"])
@@ -243,12 +245,12 @@ LESSON = Lesson(
     formulas=(
         Formula(
             r"d_{ij} \leftarrow \frac{d_{ij}}{\| d_{ij} \|} \| \theta_{ij} \|",
-            "Filter normalization: each filter j of layer i of a random direction gets the norm of the same filter of weights.",
+            "Filter normalization: each filter j of layer i of a direction gets the norm of that filter of the weights.",
         ),
         Formula(
             r"L(C \theta + a\, C d) = L(\theta + a\, d)",
-            "If C rescales hidden units without changing the function, a slice is unchanged where the direction is rescaled "
-            "with the weights.",
+            "If C rescales hidden units without changing the function, a slice is unchanged where the direction is "
+            "rescaled with the weights.",
         ),
         Formula(
             r"d_k = | \theta_k | z_k, \quad z_k \sim N(0, 1)",
