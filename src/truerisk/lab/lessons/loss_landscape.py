@@ -245,7 +245,7 @@ LESSON = Lesson(
     formulas=(
         Formula(
             r"d_{ij} \leftarrow \frac{d_{ij}}{\| d_{ij} \|} \| \theta_{ij} \|",
-            "Filter normalization: each filter j of layer i of a direction gets the norm of that filter of the weights.",
+            "Filter normalization: each filter j of layer i of a direction gets the norm of that filter of weights.",
         ),
         Formula(
             r"L(C \theta + a\, C d) = L(\theta + a\, d)",
