@@ -206,9 +206,9 @@ def _kept(probe: Probe, job: Any, across: np.ndarray, up: np.ndarray, workers: W
 def _pickled(job: Any) -> bytes:
     """With the code of classes that other processes cannot import; b"" where that fails."""
     try:
-        from joblib.externals import cloudpickle
+        from joblib.externals.loky.backend.reduction import dumps
 
-        return bytes(cloudpickle.dumps(job))
+        return bytes(dumps(job))
     except Exception:  # networks hold anything
         return b""
 

@@ -226,10 +226,10 @@ LESSON = Lesson(
     hero="maps",
     findings=(
         Finding(
-            ("twin-reverses-order", "skips-smooth"),
-            "Skips smooth the picture of the loss; rescaling alone makes it sharper than without.",
+            ("twin-looks-sharper", "skips-smooth"),
+            "Skips smooth the picture; rescaling makes it {0.mean} as sharp, function unchanged.",
             "Not as expected: skips or rescaling do not change the picture of the loss.",
-            "Whether rescaling undoes what skips do to the picture is not settled.",
+            "Whether skips smooth the picture and rescaling sharpens it is not settled.",
         ),
     ),
     demo=demo,
