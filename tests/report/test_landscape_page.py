@@ -72,6 +72,8 @@ def test_large_grids_are_thinned_around_the_middle():
 
 
 def test_the_path_is_drawn():
-    page = render_landscape(found(bowl(1.0), None, path=((0.5, 0.5), (0.0, 0.0)), explained=(0.9, 0.05)), {"Network": "n"})
+    page = render_landscape(
+        found(bowl(1.0), None, path=((0.5, 0.5), (0.0, 0.0)), explained=(0.9, 0.05)), {"Network": "n"}
+    )
     assert 'class="trail"' in page
     assert "90.0% and 5.0% of the variance" in page
