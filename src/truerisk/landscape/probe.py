@@ -18,7 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from truerisk.errors import TrueriskError
 from truerisk.landscape.planes import Plane
-from truerisk.nets.evaluate import as_input, margins, precision
+from truerisk.nets.evaluate import as_input, precision
 
 CHUNK = 500  # examples at a time
 IMAGES = 100  # the same for convolutions, whose values are many
@@ -65,8 +65,10 @@ class Probe:
             self.move(a, b)
             for x, label in self.batches:
                 logits = self.module(x)
-                total += float(F.cross_entropy(logits, label, reduction="none").double().sum())
-                wrong += len(label) - int((margins(logits, label)[0] > 0).sum())
+                losses = F.cross_entropy(logits, label, reduction="none")
+                highest = (logits >= logits.gather(1, label[:, None])).sum(1) == 1  # the label's output alone
+                total += float(losses.sum(dtype=torch.float64))
+                wrong += len(label) - int((highest & losses.isfinite()).sum())
         return (total / self.n if np.isfinite(total) else float("nan")), wrong / self.n
 
     def rays(self, reach: tuple[float, float], factor: float = 2.0) -> list[float]:
