@@ -34,7 +34,8 @@ class Probe:
     >>> net = nn.Linear(2, 2)
     >>> probe = Probe(net, np.ones((4, 2), np.float32), np.array([0, 1, 0, 1]), line(weights_of(net)))
     >>> loss, error = probe.at(0.0, 0.0)
-    >>> round(loss, 5) == round(float(F.cross_entropy(net(torch.ones(4, 2)), torch.tensor([0, 1, 0, 1]))), 5)
+    >>> expected = F.cross_entropy(net(torch.ones(4, 2)), torch.tensor([0, 1, 0, 1]))
+    >>> round(loss, 5) == round(expected.item(), 5)
     True
     """
 
