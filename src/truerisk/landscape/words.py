@@ -103,7 +103,8 @@ def _plane(found: Landscape) -> list[str]:
     plane = found.pairs[0].plane
     if plane.eigenvalues:
         values = " and ".join(f"{value:.3g}" for value in plane.eigenvalues)
-        return [f"The Hessian of the loss has its largest eigenvalues, {values}, along the two directions."]
+        which = "eigenvalues" if len(plane.eigenvalues) > 1 else "eigenvalue"
+        return [f"Along the directions of the picture, the Hessian of the loss has its largest {which}: {values}."]
     if plane.explained:
         shares = " and ".join(seen_percent(share) for share in plane.explained)
         walk = seen_percent(WALK * 1.25)
