@@ -56,6 +56,10 @@ ROOMS = (
     "pacbayes/rescaling*.py",
     "report/tighten*.py",
     "cli/declare/tour.py",
+    "cli/landscape.py",
+    "cli/declare/landscape.py",
+    "landscape/*.py",
+    "report/landscape*.py",
     "tours/*.py",
     "cli/lab.py",
     "cli/declare/lab.py",
@@ -63,11 +67,11 @@ ROOMS = (
     "lab/*/*.py",
 )
 TEMPLATES = (
-    "certificate.html.j2", "comparison.html.j2", "lab.html.j2", "lab_index.html.j2", "measures.html.j2",
-    "measures_parts.html.j2", "tighten.html.j2", "tour.html.j2",
+    "certificate.html.j2", "comparison.html.j2", "lab.html.j2", "lab_index.html.j2", "landscape.html.j2",
+    "measures.html.j2", "measures_parts.html.j2", "tighten.html.j2", "tour.html.j2",
 )  # fmt: skip
 UNITS = (r"\bwidths?\b(?!=)",)  # in the lab, a width is a number of hidden units
-COMMANDS = ("certify", "verify", "predict", "search", "tighten", "tour", "measure")
+COMMANDS = ("certify", "verify", "predict", "search", "tighten", "tour", "measure", "landscape")
 
 BANNED = {
     r"\bfloors?\b": "hold-out baseline",

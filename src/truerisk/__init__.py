@@ -45,8 +45,8 @@ _WHERE = {
 }
 
 _ROOMS = (
-    "bounds", "certificates", "codes", "data", "engine", "lab", "measures", "nets", "pacbayes", "report", "symmetry",
-    "training",
+    "bounds", "certificates", "codes", "data", "engine", "lab", "landscape", "measures", "nets", "pacbayes", "report",
+    "symmetry", "training",
 )  # fmt: skip
 
 __all__ = [

@@ -35,6 +35,7 @@ print(json.dumps({"told": told, "loaded": [n for n in ("scipy", "pandas", "sklea
 COMMANDS = (
     *([name] for name in ("certify", "tour", "search", "verify", "predict", "symmetry", "rescale", "tighten")),
     ["measure"],
+    ["landscape"],
     *(["data"], ["data", "list"], ["data", "get"], ["lab"], ["lab", "list"], ["lab", "run"], ["lab", "commit"]),
 )
 HELPS = [["--version"], ["--help"], *([*command, "--help"] for command in COMMANDS)]
@@ -72,6 +73,8 @@ SLIPS = [
     (["tighten", *TIGHTEN, "--name", "a", "--name", "b"], "--name is given 2 times"),
     (["measure", "--delta", "2"], "delta is 2.0"),
     (["measure", "--rows", "0"], "--rows is 0"),
+    (["landscape", "--plane", "tangent"], "--plane is 'tangent'"),
+    (["landscape", "--size", "50"], "--size is 50"),
     (["measure", "--audit", "--times", "0"], "--times is 0"),
     (["data", "get", "nothing-like-it"], "nothing-like-it"),
     (["lab", "run"], "name the experiments to run"),
@@ -122,8 +125,8 @@ def test_a_command_that_computes_does_need_torch(tmp_path):
 
 
 ROOMS = (
-    "bounds", "certificates", "codes", "data", "engine", "lab", "measures", "nets", "pacbayes", "report", "symmetry",
-    "training",
+    "bounds", "certificates", "codes", "data", "engine", "lab", "landscape", "measures", "nets", "pacbayes", "report",
+    "symmetry", "training",
 )  # fmt: skip
 BARE = """
 import sys

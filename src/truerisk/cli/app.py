@@ -11,6 +11,7 @@ from truerisk._version import __version__
 from truerisk.cli.declare.certify import CertifyCommand, certify
 from truerisk.cli.declare.data import data_app
 from truerisk.cli.declare.lab import lab_app
+from truerisk.cli.declare.landscape import landscape
 from truerisk.cli.declare.measure import measure
 from truerisk.cli.declare.search import search
 from truerisk.cli.declare.symmetry_rescale import rescale, symmetry
@@ -69,5 +70,6 @@ app.command()(symmetry)
 app.command()(rescale)
 app.command()(tighten)
 app.command()(measure)
+app.command()(landscape)
 app.add_typer(data_app, name="data")
 app.add_typer(lab_app, name="lab")

@@ -128,6 +128,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (8, 12), "quick": (80, 12), "medium": (39, 12), "paper": (39, 12)},
         own_data=True,
     ),
+    "loss-landscape": Entry(
+        "What does a picture of the loss show?",
+        "what SGD does",
+        {"smoke": (6, 8), "quick": (18, 8), "medium": (8, 8), "paper": (12, 8)},
+        own_data=True,
+    ),
     "mystery": Entry(
         "What makes networks generalize? Seven suspects at once",
         "what SGD does",

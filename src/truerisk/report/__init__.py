@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from truerisk.report.certificate import write_report
     from truerisk.report.compare import write_comparison
     from truerisk.report.lab import render_index, render_lab, write_index, write_lab
+    from truerisk.report.landscape import write_landscape
     from truerisk.report.measures import write_measures
     from truerisk.report.orbit import Step, write_orbit
     from truerisk.report.tighten import write_tighten
@@ -24,6 +25,7 @@ _WHERE = {
     "write_comparison": "compare",
     "write_index": "lab",
     "write_lab": "lab",
+    "write_landscape": "landscape",
     "write_measures": "measures",
     "write_orbit": "orbit",
     "write_report": "certificate",
@@ -32,7 +34,8 @@ _WHERE = {
 }
 
 __all__ = [
-    "Step", "render_index", "render_lab", "write_comparison", "write_index", "write_lab", "write_measures",
+    "Step", "render_index", "render_lab", "write_comparison", "write_index", "write_lab", "write_landscape",
+    "write_measures",
     "write_orbit", "write_report", "write_tighten", "write_tour",
 ]  # fmt: skip
 
