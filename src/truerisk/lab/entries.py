@@ -122,6 +122,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
     ),
+    "optimizers": Entry(
+        "Is a stronger optimizer a stronger learner?",
+        "what SGD does",
+        {"smoke": (29, 13), "quick": (145, 13), "medium": (72, 12), "paper": (72, 12)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",

@@ -22,10 +22,12 @@ from truerisk.measures.families.sharpness import adaptive_sharpness
 from truerisk.measures.subject import Subject
 from truerisk.nets import mlp
 from truerisk.seeds import derive, seeded_globals
+from truerisk.training.loop import DivergedError
 from truerisk.training.optimizers import make_optimizer, take_step
 
 LEVELS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the training loss
 HALVINGS = 14
+MATRICES = ("k-fac", "shampoo")  # whose inverses or roots are computed anew every few steps
 FULL_BATCH = ("l-bfgs",)  # line searches need the same loss throughout
 
 
@@ -51,6 +53,13 @@ def examples(setting: Setting) -> tuple[Data, Data]:
 
 def run(setting: Setting) -> Record:
     """Train one network with one optimizer; what was found whenever its training loss passed a level."""
+    try:
+        return _run(setting)
+    except (DivergedError, torch.linalg.LinAlgError):  # moments so far apart that no inverse is found
+        return {"diverged": True}
+
+
+def _run(setting: Setting) -> Record:
     s, seed = setting, setting["seed"]
     train, test = examples(s)
     with seeded_globals(derive(seed, "weights")):
@@ -79,11 +88,13 @@ def run(setting: Setting) -> Record:
 
 def _steps(s: Setting, net: nn.Module, X: Tensor, y: Tensor) -> Iterator[tuple[int, int]]:
     """Train; after every few updates, how many there were, and the gradients of single examples that they took."""
-    rate = {"lr": s["lr"], **({"seed": derive(s["seed"], "labels of the model")} if s["optimizer"] == "k-fac" else {})}
-    optimizer = make_optimizer(s["optimizer"], net, **rate)
+    name, own = s["optimizer"], {"every": s["every"]} if s["optimizer"] in MATRICES else {}
+    if name == "k-fac":
+        own["seed"] = derive(s["seed"], "labels of the model")
+    optimizer = make_optimizer(name, net, s["lr"], **own)
     generator = torch.Generator().manual_seed(derive(s["seed"], "batches"))
     updates = gradients = taken = 0
-    whole = s["optimizer"] in FULL_BATCH
+    whole = name in FULL_BATCH
     while updates < s["most"]:
         order = torch.arange(len(X)) if whole else torch.randperm(len(X), generator=generator)
         for batch in [order] if whole else order.tensor_split(math.ceil(len(X) / s["batch"])):

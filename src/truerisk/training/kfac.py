@@ -30,6 +30,7 @@ from torch.optim import Optimizer
 
 from truerisk import progress
 from truerisk.errors import TrueriskError
+from truerisk.training.loop import DivergedError
 
 
 class KFAC(Optimizer):
@@ -163,6 +164,8 @@ def damped_inverses(A: Tensor, G: Tensor, damping: float, pi: bool = True) -> tu
     >>> round(float(left), 6), right.diagonal().tolist()
     (0.5, [0.25, 0.25])
     """
+    if not bool(A.isfinite().all() and G.isfinite().all()):
+        raise DivergedError("K-FAC has moments that are not finite numbers; lower the learning rate.")
     on_a = on_g = damping
     if pi:
         mean_a, mean_g = (max(float(M.trace()) / len(M), 1e-30) for M in (A, G))

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from truerisk.errors import TrueriskError
+from truerisk.training.loop import DivergedError
 
 
 class Shampoo(Optimizer):
@@ -103,6 +104,8 @@ def matrix_power(matrix: Tensor, power: float) -> Tensor:
     >>> matrix_power(torch.diag(torch.tensor([16.0, 1.0])), -0.25).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
     """
+    if not bool(matrix.isfinite().all()):
+        raise DivergedError("Shampoo has gradients that are not finite numbers; lower the learning rate.")
     values, vectors = torch.linalg.eigh(matrix)
     least = torch.finfo(values.dtype).eps * float(values[-1].clamp(min=torch.finfo(values.dtype).tiny))
     return (vectors * values.clamp(min=least) ** power) @ vectors.T
