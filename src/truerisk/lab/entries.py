@@ -128,6 +128,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (29, 13), "quick": (145, 13), "medium": (72, 12), "paper": (72, 12)},
         own_data=True,
     ),
+    "takeaways": Entry(
+        "Which advice on training is worth its cost?",
+        "what SGD does",
+        {"smoke": (20, 16), "quick": (100, 16), "medium": (60, 16), "paper": (60, 16)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
