@@ -66,8 +66,8 @@ def _hero(rows: Rows) -> Figure:
     places: dict[tuple[str, str], float] = {}
     for (arm, name), some in rows.groups("arm", "optimizer"):
         place = math.exp(statistics.fmean(math.log(count) for count in some.column("count")))
-        while place in places.values():  # two optimizers of a family at one place would be drawn as one
-            place *= 1.01
+        while place in (other for (panel, _), other in places.items() if panel == arm):
+            place *= 1.01  # two optimizers of a family at one place would be drawn as one
         places[arm, name] = place
     return Figure(
         "speed-and-error",

@@ -159,13 +159,13 @@ def _stuck(rows: Rows) -> Figure:
 def _everything(rows: Rows) -> Figure:
     """One point for each recipe, at its mean cost."""
     kinds = {"shift": "shifts", "augment": "shifts", "baseline": "baseline"}
-    costs = {name: some.mean("cost") for (name,), some in rows.groups("recipe")}
+    made = Rows(row for row in rows if row["spread"] == 1 and row["train_error"] < 0.5)
+    costs = {name: some.mean("cost") for (name,), some in made.groups("recipe")}
     taken: set[float] = set()
     for name in costs:  # recipes with the same cost would be drawn as one
         while costs[name] in taken:
             costs[name] *= 1.03
         taken.add(costs[name])
-    made = Rows(row for row in rows if row["spread"] == 1 and row["train_error"] < 0.5)
     return Figure(
         "cost-and-error",
         "Which recipe buys the lowest error?",
