@@ -217,7 +217,9 @@ def test_pictures_show_shifts():
     record = LESSON.demo(setting)
     assert json.loads(json.dumps(record, allow_nan=False)) == LESSON.demo(setting)
     (picture,) = LESSON.pictures(record)
-    assert len(picture.rows) == 4 * 64
+    assert len(picture.strips[0].tiles) == 4
+    signals = {"signals": [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]}
+    assert len(LESSON.pictures(signals)[0].rows) == 8
     assert LESSON.pictures({}) == []
 
 

@@ -113,7 +113,7 @@ class KFAC(Optimizer):
         ]  # fmt: skip
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update with the gradients that are there, or with those that the closure computes."""
         loss = None
         if closure is not None:
@@ -138,7 +138,7 @@ class KFAC(Optimizer):
                 p.add_(move, alpha=-group["lr"])
         return loss
 
-    def _moves(self, number: int, group: dict[str, Any]) -> list[tuple[nn.Parameter, Tensor]]:
+    def _moves(self, number: int, group: dict[str, Any]) -> list[tuple[Tensor, Tensor]]:
         """Each parameter of a group with G^-1 dL/dW A^-1, or with its gradient where that is not defined."""
         params = [p for p in group["params"] if p.grad is not None]
         if number >= len(self.layers) or len(params) < len(group["params"]):
@@ -148,12 +148,17 @@ class KFAC(Optimizer):
         parts = joint.split([p[0].numel() for p in params], dim=1)
         return [(p, part.reshape(p.shape)) for p, part in zip(params, parts, strict=True)]
 
-    def _shortened(self, moves: list[list[tuple[nn.Parameter, Tensor]]]) -> float:
+    def _shortened(self, moves: list[list[tuple[Tensor, Tensor]]]) -> float:
         """min(1, sqrt(clip / (lr^2 d^T F d))) for natural gradients d; F d is the gradient, but for the damping."""
         if math.isinf(self.clip):
             return 1.0
         natural = zip(self.param_groups[: len(self.layers)], moves, strict=False)
-        size = sum(group["lr"] ** 2 * float((p.grad * move).sum()) for group, pairs in natural for p, move in pairs)
+        size = sum(
+            group["lr"] ** 2 * float((p.grad * move).sum())
+            for group, pairs in natural
+            for p, move in pairs
+            if p.grad is not None
+        )
         return min(1.0, math.sqrt(self.clip / size)) if size > 0 else 1.0
 
 
@@ -184,7 +189,7 @@ def _moments(layer: nn.Linear, inputs: Tensor, slopes: Tensor) -> tuple[Tensor, 
     return a.T @ a / len(a), g.T @ g / len(g)
 
 
-def _parameters(layer: nn.Linear) -> list[nn.Parameter]:
+def _parameters(layer: nn.Linear) -> list[Tensor]:
     return [p for p in (layer.weight, layer.bias) if p is not None and p.requires_grad]
 
 

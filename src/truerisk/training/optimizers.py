@@ -75,7 +75,7 @@ def take_step(optimizer: torch.optim.Optimizer, module: nn.Module, inputs: Tenso
     """
     gradients = 0
 
-    def closure() -> Tensor:
+    def closure() -> Any:
         nonlocal gradients
         gradients += 1
         optimizer.zero_grad(set_to_none=True)

@@ -57,7 +57,7 @@ class Shampoo(Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update with the gradients that are there, or with those that the closure computes."""
         loss = None
         if closure is not None:

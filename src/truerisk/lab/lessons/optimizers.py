@@ -209,7 +209,7 @@ def _walk(name: str, lr: float) -> list[list[float]]:
     optimizer = make_optimizer(name, [w], lr, **options)
     places = [w.tolist()]
 
-    def closure() -> torch.Tensor:
+    def closure() -> Any:
         optimizer.zero_grad()
         loss = (torch.tensor(CURVES, dtype=torch.float64) * w**2).sum() / 2
         loss.backward()
@@ -229,8 +229,8 @@ def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
         "valley",
         "What does preconditioning do in a narrow valley?",
         "The first 40 updates of six optimizers from the same point of a valley that is 100 times as steep across as "
-        "along; its lowest point is (0, 0). SGD zigzags between the walls or creeps along the floor. Preconditioned "
-        "optimizers divide by the steepness and go straight.",
+        "along; its lowest point is (0, 0). SGD zigzags between the walls and creeps along the bottom. Preconditioned "
+        "optimizers divide by the steepness, so they advance along the valley from the first update.",
         steps,
         Axis("x", "along the valley"),
         Axis("y", "across the valley"),

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from truerisk.lab.experiment import Setting
 from truerisk.lab.experiments.takeaways import ADVICE, FREE
-from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, Table, percent
+from truerisk.lab.figure import Axis, Exhibit, Figure, Images, Rule, Strip, Table, Tile, percent
+from truerisk.lab.images import pixels
 from truerisk.lab.interval import interval
 from truerisk.lab.lesson import Finding, Formula, Lesson, Question
 from truerisk.lab.marks import Bars, Line, Points
@@ -97,7 +99,7 @@ def _hero(paired: list[dict[str, Any]]) -> Figure:
     named = [{**row, "name": NAMES[row["advice"]]} for name in NAMES for row in paired if row["advice"] == name]
     return Figure(
         "worth",
-        "What is worth it?",
+        "How many points of test error does each piece of advice gain?",
         "Points of test error gained by each piece of advice. Where it costs more operations than its control, the "
         "gain is divided by the number of doublings of the cost; otherwise it is free, and the gain stands alone. "
         "Below 0, it does harm.",
@@ -189,36 +191,47 @@ def demo(setting: Setting) -> dict[str, Any]:
     """One example of the data, and shifted copies of it."""
     s = setting
     train, _ = samples(s["data"], s["n"], s["n_test"], derive(s["seed"], "examples"), s.get("data_sha256"))
-    first = torch.from_numpy(train.X[:1]).float().flatten(1)
+    first = torch.from_numpy(np.asarray(train.X[:1], np.float32)).flatten(1)
     with seeded_globals(derive(s["seed"], "demo shifts")):
         copies = shifted(first.expand(3, -1), 3, train.input_shape)
-    signals = [first[0], *copies]
-    return {"signals": [[round(float(value), 4) for value in signal] for signal in signals]}
+    inputs = [first[0].numpy(), *(copy.numpy() for copy in copies)]
+    if len(train.input_shape) == 3:
+        return {"images": [pixels(one.reshape(train.input_shape)) for one in inputs]}
+    return {"signals": [one.round(4).astype(float).tolist() for one in inputs]}
+
+
+COPIES = ["example", "shifted once", "shifted again", "and again"]
+SHOWN = (
+    "One training example and three random shifts of it. A shift keeps the label, so each epoch shows the network new "
+)
+SHOWN += "examples without new labels."
 
 
 def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
-    names = ["example", "shifted once", "shifted again", "and again"]
-    signals = record.get("signals", [])
+    title, claims = "What does augmentation show the network?", ("shift", "augment")
+    if record.get("images"):
+        tiles = [Tile(image, name) for image, name in zip(record["images"], COPIES, strict=True)]
+        return [Images("shifts", title, SHOWN, [Strip("input", tiles)], claims)]
     rows = [
         {"place": k, "value": value, "copy": name}
-        for name, signal in zip(names, signals, strict=False)
+        for name, signal in zip(COPIES, record.get("signals", []), strict=False)
         for k, value in enumerate(signal)
     ]
-    picture = Figure(
+    place, value = Axis("place", "feature"), Axis("value", "value")
+    line = Figure(
         "shifts",
-        "What does augmentation show the network?",
-        "One training example, feature by feature, and three random shifts of it. A shift keeps the label, so each "
-        "epoch shows the network new examples without new labels.",
+        title,
+        SHOWN,
         rows,
-        Axis("place", "feature"),
-        Axis("value", "value"),
+        place,
+        value,
         Line(points=False),
         series="copy",
         series_title="input",
         group=None,
-        claims=("shift", "augment"),
+        claims=claims,
     )
-    return [picture] if rows else []
+    return [line] if rows else []
 
 
 LESSON = Lesson(
