@@ -129,7 +129,7 @@ ENTRIES: dict[str, Entry] = {
         own_data=True,
     ),
     "takeaways": Entry(
-        "Which advice on training is worth its cost?",
+        "Which advice on training is worth its time?",
         "what SGD does",
         {"smoke": (20, 16), "quick": (100, 16), "medium": (60, 16), "paper": (60, 16)},
         own_data=True,

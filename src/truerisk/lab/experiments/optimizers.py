@@ -259,7 +259,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         OURS,
         where=SCALED,
         pilot="trials had 7.8 and 6.7 times on digits",
-        note="Gradients of single examples: a gradient of a batch counts as many as the batch has.",
+        note="Per-example gradients: the gradient of a batch counts as many as the batch has.",
     ),
     Claim(
         "l-bfgs-sharpness",

@@ -54,7 +54,7 @@ CHANGES = {
     "narrow": "8 units in each layer, not 64",
     "noise": "80% dropout",
 }
-ALONE, DOUBLED = "free: the gain alone", "gain per doubling of the cost"
+ALONE, DOUBLED = "no extra time: the gain alone", "gain per doubling of the training time"
 RECIPES = {
     "baseline": "baseline",
     "narrow": "8 units",
@@ -100,9 +100,9 @@ def _hero(paired: list[dict[str, Any]]) -> Figure:
     return Figure(
         "worth",
         "How many points of test error does each piece of advice gain?",
-        "Points of test error gained by each piece of advice. Where it costs more operations than its control, the "
-        "gain is divided by the number of doublings of the cost; otherwise it is free, and the gain stands alone. "
-        "Below 0, it does harm.",
+        "Points of test error gained by each piece of advice. Where it takes longer than its control, the gain is "
+        "divided by the number of doublings of the training time, counted in operations; otherwise the gain stands "
+        "alone. Below 0, the advice does harm.",
         named,
         Axis("name", "advice", ordinal=True),
         Axis("value", "points gained", POINTS, counted_on="n_test"),
@@ -127,7 +127,7 @@ def _table(paired: list[dict[str, Any]]) -> Table:
         "What does each piece of advice change?",
         "Mean test error of the control and of the recipe, the gain in points with its 95% interval over seeds, and "
         "the operations of the recipe over those of its control.",
-        ("advice", "error without", "error with", "points gained", "cost, times"),
+        ("advice", "error without", "error with", "points gained", "time, factor"),
         lines,
     )
 
@@ -170,10 +170,10 @@ def _everything(rows: Rows) -> Figure:
         taken.add(costs[name])
     return Figure(
         "cost-and-error",
-        "Which recipe buys the lowest error?",
+        "Which recipe reaches the lowest error, and how soon?",
         "Error on new examples against the operations of the whole training, one point for each recipe that trains "
-        "(points of equal cost are set side by side). Points below and to the left of the baseline are better and "
-        "cheaper.",
+        "(points of equal time are set side by side). Points below and to the left of the baseline are better and "
+        "faster.",
         made.having(at=lambda row: costs[row["recipe"]], kind=lambda row: kinds.get(row["recipe"], "other recipes")),
         Axis("at", "operations of the training", log=True),
         Axis("test_error", "error on new examples", PERCENT, counted_on="n_test"),
@@ -248,7 +248,7 @@ LESSON = Lesson(
     demo=demo,
     pictures=pictures,
     questions=(
-        Question("Which advice is free, and which of it gains nothing here?", "truerisk lab run takeaways"),
+        Question("Which advice takes no extra time, and which of it gains nothing here?", "truerisk lab run takeaways"),
         Question("Does the same order hold for images of digits?", "truerisk lab run takeaways --scale medium"),
         Question(
             "Your own table has no shifts to learn from. What is left that helps?",
@@ -258,11 +258,11 @@ LESSON = Lesson(
     formulas=(
         Formula(
             r"\frac{\mathrm{error}_{\mathrm{control}} - \mathrm{error}_{\mathrm{recipe}}}"
-            r"{\log_2 ( \mathrm{cost}_{\mathrm{recipe}} / \mathrm{cost}_{\mathrm{control}} )}",
-            "Points per doubling: the gain in test error, divided by how often the cost was doubled for it.",
+            r"{\log_2 ( \mathrm{time}_{\mathrm{recipe}} / \mathrm{time}_{\mathrm{control}} )}",
+            "Points per doubling: the gain in test error, divided by how often the training time was doubled for it.",
         ),
         Formula(
-            r"\mathrm{cost} = 6 \, W \, n \, T",
+            r"\mathrm{time} = 6 \, W \, n \, T",
             "Operations of a training: W weights in linear layers, n examples, T epochs; two operations forward, four "
             "back.",
         ),
