@@ -249,9 +249,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("fewest-updates-scaled",),
-            "The optimizer with the fewest updates errs {0.mean} more than the median one.",
-            "The optimizer with the fewest updates errs only {0.mean} above the median one.",
-            "The optimizer with the fewest updates errs about {0.mean} above the median one.",
+            "On scaled features, the optimizer with fewest updates errs {0.mean} above the median.",
+            "On scaled features, fewest updates mean only {0.mean} more error than the median.",
+            "On scaled features, fewest updates mean about {0.mean} more error than the median.",
         ),
     ),
     demo=demo,
