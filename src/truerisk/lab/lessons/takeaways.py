@@ -240,9 +240,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("augment", "longer"),
-            "Shifted examples gain {0.mean} per doubling of training time; time alone gains {1.mean}.",
-            "Per doubling of training time: shifted examples gain {0.mean}, time alone {1.mean}.",
-            "Per doubling of training time: shifted examples gain about {0.mean}, time alone {1.mean}.",
+            "Shifts gain {0.mean} per doubling of training time; time alone gains {1.mean}.",
+            "Per doubling of training time, shifts gain {0.mean}, time alone {1.mean}.",
+            "Per doubling of training time, shifts gain about {0.mean}, time alone {1.mean}.",
         ),
     ),
     demo=demo,
