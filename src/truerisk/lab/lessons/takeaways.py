@@ -63,6 +63,8 @@ RECIPES = {
     "skips": "8 layers, skips",
 }
 
+UNTRAINED = ("narrow", "noise", "deep")
+
 # ---- figures -------------------------------------------------------------------------------------------------------
 
 
@@ -161,7 +163,7 @@ def _stuck(rows: Rows) -> Figure:
 def _everything(rows: Rows) -> Figure:
     """One point for each recipe, at its mean cost."""
     kinds = {"shift": "shifts", "augment": "shifts", "baseline": "baseline"}
-    made = Rows(row for row in rows if row["spread"] == 1 and row["train_error"] < 0.5)
+    made = Rows(row for row in rows if row["spread"] == 1 and row["recipe"] not in UNTRAINED)
     costs = {name: some.mean("cost") for (name,), some in made.groups("recipe")}
     taken: set[float] = set()
     for name in costs:  # recipes with the same cost would be drawn as one
@@ -171,8 +173,8 @@ def _everything(rows: Rows) -> Figure:
     return Figure(
         "cost-and-error",
         "Which recipe reaches the lowest error, and how soon?",
-        "Error on new examples against the operations of the whole training, one point for each recipe that trains "
-        "(points of equal time are set side by side). Points below and to the left of the baseline are better and "
+        "Error on new examples against the operations of the whole training, one point for each recipe of a "
+        "network that trains (points of equal time are set side by side). Points below and to the left of the baseline are better and "
         "faster.",
         made.having(at=lambda row: costs[row["recipe"]], kind=lambda row: kinds.get(row["recipe"], "other recipes")),
         Axis("at", "operations of the training", log=True),
@@ -193,8 +195,9 @@ def demo(setting: Setting) -> dict[str, Any]:
     train, _ = samples(s["data"], s["n"], s["n_test"], derive(s["seed"], "examples"), s.get("data_sha256"))
     first = torch.from_numpy(np.asarray(train.X[:1], np.float32)).flatten(1)
     with seeded_globals(derive(s["seed"], "demo shifts")):
-        copies = shifted(first.expand(3, -1), 3, train.input_shape)
-    inputs = [first[0].numpy(), *(copy.numpy() for copy in copies)]
+        copies = shifted(first.expand(30, -1), 3, train.input_shape)
+    copies = copies[(copies != first).any(1)]  # one in seven shifts of a signal moves nothing
+    inputs = [first[0].numpy(), *(copy.numpy() for copy in copies.unique(dim=0)[:3])]
     if len(train.input_shape) == 3:
         return {"images": [pixels(one.reshape(train.input_shape)) for one in inputs]}
     return {"signals": [one.round(4).astype(float).tolist() for one in inputs]}
@@ -210,7 +213,7 @@ SHOWN += "examples without new labels."
 def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
     title, claims = "What does augmentation show the network?", ("shift", "augment")
     if record.get("images"):
-        tiles = [Tile(image, name) for image, name in zip(record["images"], COPIES, strict=True)]
+        tiles = [Tile(image, name) for image, name in zip(record["images"], COPIES, strict=False)]
         return [Images("shifts", title, SHOWN, [Strip("input", tiles)], claims)]
     rows = [
         {"place": k, "value": value, "copy": name}
