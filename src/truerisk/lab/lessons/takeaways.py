@@ -173,9 +173,9 @@ def _everything(rows: Rows) -> Figure:
     return Figure(
         "cost-and-error",
         "Which recipe reaches the lowest error, and how soon?",
-        "Error on new examples against the operations of the whole training, one point for each recipe of a "
-        "network that trains (points of equal time are set side by side). Points below and to the left of the baseline are better and "
-        "faster.",
+        "Error on new examples against the operations of the whole training, one point for each recipe of a network "
+        "that trains (points of equal time are set side by side). Points below and to the left of the baseline are "
+        "better and faster.",
         made.having(at=lambda row: costs[row["recipe"]], kind=lambda row: kinds.get(row["recipe"], "other recipes")),
         Axis("at", "operations of the training", log=True),
         Axis("test_error", "error on new examples", PERCENT, counted_on="n_test"),
