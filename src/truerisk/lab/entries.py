@@ -134,6 +134,18 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (6, 8), "quick": (18, 8), "medium": (8, 8), "paper": (12, 8)},
         own_data=True,
     ),
+    "optimizers": Entry(
+        "Is a stronger optimizer a stronger learner?",
+        "what SGD does",
+        {"smoke": (29, 13), "quick": (145, 13), "medium": (72, 12), "paper": (72, 12)},
+        own_data=True,
+    ),
+    "takeaways": Entry(
+        "Which advice on training is worth its time?",
+        "what SGD does",
+        {"smoke": (20, 16), "quick": (100, 16), "medium": (60, 16), "paper": (60, 16)},
+        own_data=True,
+    ),
     "mystery": Entry(
         "What makes networks generalize? Seven suspects at once",
         "what SGD does",
