@@ -122,6 +122,18 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
     ),
+    "coherent-gradients": Entry(
+        "Do the gradients of single examples agree?",
+        "what SGD does",
+        {"smoke": (5, 9), "quick": (25, 9), "medium": (15, 9), "paper": (15, 9)},
+        own_data=True,
+    ),
+    "winsorized": Entry(
+        "Does SGD memorize less if few examples cannot move a weight?",
+        "what SGD does",
+        {"smoke": (7, 8), "quick": (42, 8), "medium": (21, 8), "paper": (36, 8)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
