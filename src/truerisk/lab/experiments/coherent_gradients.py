@@ -22,11 +22,9 @@ from collections.abc import Sequence
 from truerisk.data import Data
 from truerisk.data.scaling import normalize
 from truerisk.errors import TrueriskError
+from truerisk.lab import coherent_effects as effects
 from truerisk.lab.claim import OURS, AnyClaim, Claim, Paper
-from truerisk.lab.coherent_effects import (
-    FIFTH, FULL, HALF, RANDOM, REAL, coherence_ratio, early_alignment, early_share, late_share, new_random, new_real,
-    random_rises, real_rises, rise_ratio,
-)  # fmt: skip
+from truerisk.lab.coherent_effects import FIFTH, FULL, HALF, RANDOM, REAL
 from truerisk.lab.coherent_runs import run_coherent
 from truerisk.lab.experiment import Experiment, Record, Setting, product
 from truerisk.lab.own_data import fit_sizes
@@ -101,7 +99,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "pristine-early",
         "In the first 5 epochs, pristine examples give more of the gradient than as many random examples would.",
-        early_share,
+        effects.early_share,
         at_least(0.1, PLAIN),
         CHATTERJEE.at("first experiment, label noise on MNIST"),
         "about 0.7 of the gradient comes from pristine examples early on, at 50% noise",
@@ -113,7 +111,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "corrupt-late",
         "While corrupt examples are being fitted, pristine ones give less of the gradient than random ones would.",
-        late_share,
+        effects.late_share,
         at_most(-0.05, PLAIN),
         CHATTERJEE.at("first experiment, label noise on MNIST"),
         "late in training corrupt examples give more of the gradient than pristine ones (no number)",
@@ -125,7 +123,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "pristine-aligned",
         "Early on, gradients of pristine examples are better aligned with the sum than those of corrupt ones.",
-        early_alignment,
+        effects.early_alignment,
         at_least(0.05, PLAIN),
         OURS,
         where={"noise": [HALF]},
@@ -135,7 +133,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "real-above-random",
         "In the first 5 epochs, m-coherence is higher for true labels than for random ones.",
-        coherence_ratio,
+        effects.coherence_ratio,
         at_least(2, TIMES),
         ZIELINSKI.at("abstract"),
         "m-coherence with random labels stays much smaller than with real ones",
@@ -145,7 +143,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "random-rises",
         "With random labels m-coherence rises again in mid-training.",
-        random_rises,
+        effects.random_rises,
         at_least(2, TIMES),
         ZIELINSKI.at("abstract"),
         "it reaches the hundreds on ImageNet, where independent examples would leave it close to 1",
@@ -157,7 +155,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "real-falls",
         "With true labels m-coherence does not rise again.",
-        real_rises,
+        effects.real_rises,
         at_most(2, TIMES),
         ZIELINSKI.at("experiments on ImageNet"),
         "it falls from about 10,000 to about 1 on ImageNet (from memory)",
@@ -167,7 +165,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "rise-needs-rate",
         "At a fifth of the learning rate, the rise with random labels is at most half as large.",
-        rise_ratio,
+        effects.rise_ratio,
         at_least(2, TIMES),
         OURS,
         where={"noise": [RANDOM]},
@@ -178,7 +176,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "new-real",
         "With true labels, a step on one example also lowers the loss of new examples.",
-        new_real,
+        effects.new_real,
         at_least(2, PLAIN),
         ARPIT.at("Section 3"),
         "the effect of an input on later loss differs between real and random data (no number)",
@@ -189,7 +187,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         "new-random",
         "With random labels, a step on one example does not lower the loss of new examples.",
-        new_random,
+        effects.new_random,
         at_most(1, PLAIN),
         OURS,
         SOURCE,

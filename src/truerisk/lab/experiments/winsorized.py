@@ -201,7 +201,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         where=NOISY,
         counted_on="n_test",
         pilot=f"{TRIAL} saw 12 to 23 points.",
-        note="It stops where accuracy is highest on validation examples, whose labels are as noisy as those of training.",
+        note="It stops where accuracy is highest on validation examples, whose labels are as noisy as training labels.",
     ),
     Claim(
         "same-best",
