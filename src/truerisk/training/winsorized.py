@@ -57,6 +57,8 @@ class _Robust(ABC):
     ) -> None:
         self.model, self.loss = model, loss
         self.weights = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        if not self.weights:
+            raise TrueriskError("the network has no trainable parameter; call requires_grad_(True) on those to train.")
         self.optimizer = torch.optim.SGD(self.weights.values(), lr=lr, momentum=momentum, weight_decay=weight_decay)
 
     def step(self, x: Tensor, y: Tensor) -> float:
@@ -119,9 +121,9 @@ class WinsorizedSGD(_Robust):
                 "batch, or lower c."
             )
         found = signals(self.model, x, y, self.loss)
-        mean = {name: total / len(x) for name, total in found.total.items()}
-        if self.c == 0:
-            return float(found.losses.mean()), mean
+        mean, loss = {name: total / len(x) for name, total in found.total.items()}, float(found.losses.mean())
+        if self.c == 0 or not np.isfinite(loss):
+            return loss, mean
         for signal in found.signals:
             inputs, deltas = signal.inputs.T.contiguous(), signal.deltas.T.contiguous()
             self._products(deltas, inputs, mean[signal.weight])
@@ -129,7 +131,7 @@ class WinsorizedSGD(_Robust):
                 mean[signal.bias] = winsorized_mean(deltas, self.c)
         for names in self._groups(found.rest, len(x)):
             self._by_example(names, x, y, found.total, mean)
-        return float(found.losses.mean()), mean
+        return loss, mean
 
     def _products(self, deltas: Tensor, inputs: Tensor, out: Tensor) -> None:
         """The winsorized means of d_i h_i^T into ``out``, a block of rows and columns at a time."""
