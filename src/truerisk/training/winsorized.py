@@ -167,7 +167,7 @@ class WinsorizedSGD(_Robust):
             for left in range(0, len(flat), width):
                 part = slice(left, left + width)
                 each = per_example(self.model, [name], x, y, self.loss, rows)
-                own = torch.cat([one[name].flatten(1)[:, part] for one in each])
+                own = torch.cat([one[name].flatten(1)[:, part].clone() for one in each])  # a view would keep all
                 refuse_mixing(name, own.sum(0), total[name].view(-1)[part])
                 flat[part] = winsorized_mean(own.T.contiguous(), self.c)
         for one in per_example(self.model, names, x, y, self.loss, rows) if slices == 1 else ():
