@@ -24,6 +24,7 @@ NAMES = (
     "tightening",
     "engine",
     "nested_least_squares",
+    "winsorized",
     "measures",
 )
 

@@ -123,7 +123,7 @@ ENTRIES: dict[str, Entry] = {
         own_data=True,
     ),
     "coherent-gradients": Entry(
-        "Do the gradients of single examples agree?",
+        "Do per-example gradients agree?",
         "what SGD does",
         {"smoke": (5, 9), "quick": (25, 9), "medium": (15, 9), "paper": (15, 9)},
         own_data=True,

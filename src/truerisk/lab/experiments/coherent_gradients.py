@@ -200,12 +200,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
 
 EXPERIMENT = Experiment(
     name="coherent-gradients",
-    title="Do the gradients of single examples agree?",
+    title="Do per-example gradients agree?",
     about=(
-        "SGD follows the sum of the gradients of single examples. Where many of them agree, the sum is long and a step "
-        "helps all of them. Where each points elsewhere, a step helps its own example only. Chatterjee (2020) explains "
-        "by this why networks learn what examples share before they memorize the rest. This experiment measures the "
-        "agreement, with true labels, half random labels, and random labels."
+        "SGD follows the sum of per-example gradients. Where many of them agree, the sum is long and a step helps all "
+        "of them; where each points elsewhere, a step helps its own example only. Chatterjee (2020) explains by this "
+        "why networks learn what examples share before they memorize the rest. This experiment measures the agreement "
+        "with true labels, with half of the labels redrawn, and with random labels."
     ),
     papers=(CHATTERJEE, ZIELINSKI, ARPIT),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},

@@ -49,17 +49,17 @@ def _alignments(half: Rows) -> Linked:
         for group, values in groups.items()
         for value in values
     ]
-    lines = Rows(_looks(half, step="steps", share="share", drawn="drawn"))
-    both = lines.longer("part", {PRISTINE: "share", DRAWN: "drawn"}, into="examples").present
+    looks = [row for row in _looks(half, step="steps", share="share") if row["share"] is not None]
+    lines = Rows(looks).having(rest=lambda row: 1 - row["share"])
+    both = lines.longer("part", {PRISTINE: "share", CORRUPT: "rest"}, into="examples").present
     by_step = defaultdict(list)
-    for row in lines:
-        if row["share"] is not None:
-            by_step[row["step"]].append(row["share"])
+    for row in both:
+        by_step[row["step"], row["examples"]].append(row["part"])
     places = sorted({row["look"] for row in bars})
     dots = [
-        {"step": step, "part": math.fsum(by_step[step]) / len(by_step[step]), "examples": PRISTINE, "look": step}
-        for step in places
-        if by_step.get(step)
+        {"step": step, "part": math.fsum(parts) / len(parts), "examples": name, "look": step}
+        for (step, name), parts in by_step.items()
+        if step in places
     ]
     start = places[0] if places else None
     histogram = Figure(
@@ -87,14 +87,15 @@ def _alignments(half: Rows) -> Linked:
         series="examples",
         slider=SLIDER,
         starts_at=start,
+        rules=[Rule(0.5, "half each")],
         dots=dots,
     )
     return Linked(
         "alignment",
         "SGD first follows the examples with true labels",
         "Half of the labels were redrawn. Left: cosine of each training example's gradient with the sum of all; a step "
-        "helps examples right of 0. Right: how much of the sum pristine examples give, and how much as many random "
-        "ones would. Move the slider: pristine examples lead first, corrupt ones later.",
+        "helps examples right of 0. Right: how much of the squared sum comes from pristine and from corrupt "
+        "examples. Move the slider: which of the two leads first, and which later?",
         [histogram, shares],
         claims=("pristine-early", "corrupt-late", "pristine-aligned"),
     )
