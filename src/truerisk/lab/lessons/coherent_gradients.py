@@ -42,12 +42,12 @@ def _looks(runs: Rows, **columns: str) -> list[dict[str, Any]]:
 def _alignments(half: Rows) -> Linked:
     names = {"pristine": PRISTINE, "corrupt": CORRUPT}
     bars = [
-        {"alignment": value, "examples": names[group], "look": int(step), "seed": run["seed"]}
+        {"alignment": value, "examples": shown, "look": int(step), "seed": run["seed"]}
         for run in half
         for step, groups in run["alignments"].items()
         if int(step) > 0  # the logarithmic axis next to it has no 0
-        for group, values in groups.items()
-        for value in values
+        for group, shown in names.items()
+        for value in groups.get(group, ())
     ]
     looks = [row for row in _looks(half, step="steps", share="share") if row["share"] is not None]
     lines = Rows(looks).having(rest=lambda row: 1 - row["share"])

@@ -96,6 +96,7 @@ def _same_fit(half: Rows) -> Figure:
 
 
 def _stopping(half: Rows) -> Figure:
+    ordered = sorted(half, key=lambda run: (run["c"] is None, run["c"] or 0, run["method"]))
     names = {"last epoch": "test_accuracy", "stopped early": "stopped_accuracy", "best epoch": "best_accuracy"}
     return Figure(
         "stopping",
@@ -103,7 +104,7 @@ def _stopping(half: Rows) -> Figure:
         "Accuracy on new examples with half of the training labels redrawn: at the last epoch, at the epoch with the "
         "best accuracy on noisy validation examples, and at the epoch that is best in hindsight. If bars for stopping "
         "are equal, no method learns more than another.",
-        half.longer("accuracy", names, into="when"),
+        Rows(ordered).longer("accuracy", names, into="when"),
         Axis("name", "method", ordinal=True),
         Axis("accuracy", "accuracy on new examples", PERCENT, counted_on="n_test"),
         Bars(),
