@@ -76,8 +76,8 @@ def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
 def _map(maps: dict[str, list[list[float]]]) -> Figure:
     cells = [
         {"x": x, "y": y, "cosine": value, "labels": labels}
-        for labels, table in maps.items()
-        for y, row in enumerate(table)
+        for labels in LABELS.values()
+        for y, row in enumerate(maps.get(labels, ()))
         for x, value in enumerate(row)
         if x != y
     ]
@@ -85,8 +85,9 @@ def _map(maps: dict[str, list[list[float]]]) -> Figure:
         "pairs",
         "Whose gradients point the same way?",
         f"Cosine between the gradients of two training examples, for {PAIRS} examples sorted by label, after "
-        f"{EPOCHS} epochs. Blocks on the diagonal are examples with the same label, which help each other. With random "
-        "labels the same label no longer means the same direction.",
+        f"{EPOCHS} epochs. Blocks on the diagonal are examples with the same label. They remain with random labels, "
+        "because one label always pushes the same outputs. Stronger blocks for true labels mean that the images have "
+        "something in common as well.",
         cells,
         Axis("x", "example, sorted by label"),
         Axis("y", "example, sorted by label"),

@@ -170,8 +170,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         OURS,
         where={"noise": [RANDOM]},
         pilot=f"{TRIAL} saw 6 against 1.4 times.",
-        note="If examples had found common patterns, small steps would show them too. Large steps overshoot in a "
-        "direction that many examples share.",
+        note="If examples had found common patterns, small steps should show them too.",
     ),
     Claim(
         "new-real",

@@ -92,7 +92,7 @@ def _alignments(half: Rows) -> Linked:
     )
     return Linked(
         "alignment",
-        "SGD first follows the examples with true labels",
+        "Which examples does SGD follow?",
         "Half of the labels were redrawn. Left: cosine of each training example's gradient with the sum of all; a step "
         "helps examples right of 0. Right: how much of the squared sum comes from pristine and from corrupt "
         "examples. Move the slider: which of the two leads first, and which later?",
@@ -147,8 +147,8 @@ def _rates(random: Rows) -> Figure:
         "rates",
         "Does the rise need a large learning rate?",
         "m-coherence with random labels against the learning rate times the number of steps, at two rates. If examples "
-        "had found something in common, both curves would rise. If only the larger rate does, its steps overshoot in a "
-        "direction that many examples share.",
+        "had found something in common, both curves would rise. If only the larger rate does, the rise comes from the "
+        "size of the steps.",
         made.having(time=lambda row: row["step"] * row["lr"]),
         Axis("time", "learning rate times steps", log=True),
         Axis("value", "m-coherence", log=True),
