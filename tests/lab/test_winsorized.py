@@ -18,8 +18,8 @@ from truerisk.lab.verdict import judge
 from truerisk.lab.winsorized_runs import M3, RM3, learned, optimizer, run_winsorized, winsorized
 
 CLAIM = {claim.name: claim for claim in CLAIMS}
-SMALL = {"data": "digits", "n": 60, "n_test": 80, "n_validation": 40, "hidden": [8], "batch": 20, "lr": 0.2, "epochs": 4,
-         "noise": HALF, "method": winsorized(2), "seed": 3}  # fmt: skip
+SMALL = {"data": "digits", "n": 60, "n_test": 80, "n_validation": 40, "hidden": [8], "batch": 20, "lr": 0.2,
+         "epochs": 4, "noise": HALF, "method": winsorized(2), "seed": 3}  # fmt: skip
 OVERFIT = {PLAIN: 0.6, SOME: 0.4, MOST: 0.2, M3: 0.4, RM3: 0.4}
 
 

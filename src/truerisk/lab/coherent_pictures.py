@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from truerisk.data import Data
+from truerisk.data.scaling import is_images
 from truerisk.lab.coherent_effects import HALF, RANDOM, REAL
 from truerisk.lab.coherent_runs import as_module, epochs_of, learned, tensors
 from truerisk.lab.experiment import Record, Setting
@@ -55,6 +56,8 @@ def _cosines(weights: Weights, data: Data) -> list[list[float]]:
 
 def _extremes(s: Setting) -> list[dict[str, Any]]:
     train, clean, _ = learned(s)
+    if not is_images(train):
+        return []
     found = coherence(as_module(_trained(s, train)), *tensors(train)).alignments.numpy()
     order = np.argsort(-found, kind="stable")
     strips: list[dict[str, Any]] = []
@@ -65,7 +68,7 @@ def _extremes(s: Setting) -> list[dict[str, Any]]:
             for i in rows
         ]  # fmt: skip
         strips.append({"name": name, "tiles": tiles})
-    return strips if all(tile["pixels"] for strip in strips for tile in strip["tiles"]) else []
+    return strips
 
 
 def pictures(record: dict[str, Any]) -> Sequence[Exhibit]:
