@@ -24,7 +24,11 @@ NAMES = (
     "tightening",
     "engine",
     "nested_least_squares",
+<<<<<<< HEAD
     "landscape",
+=======
+    "winsorized",
+>>>>>>> coherent
     "measures",
 )
 

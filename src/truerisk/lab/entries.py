@@ -128,6 +128,18 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (8, 12), "quick": (80, 12), "medium": (39, 12), "paper": (39, 12)},
         own_data=True,
     ),
+    "coherent-gradients": Entry(
+        "Do per-example gradients agree?",
+        "what SGD does",
+        {"smoke": (5, 9), "quick": (25, 9), "medium": (15, 9), "paper": (15, 9)},
+        own_data=True,
+    ),
+    "winsorized": Entry(
+        "Does SGD memorize less if few examples cannot move a weight?",
+        "what SGD does",
+        {"smoke": (7, 8), "quick": (42, 8), "medium": (21, 8), "paper": (36, 8)},
+        own_data=True,
+    ),
     "loss-landscape": Entry(
         "What does a picture of the loss show?",
         "what SGD does",
