@@ -24,11 +24,8 @@ NAMES = (
     "tightening",
     "engine",
     "nested_least_squares",
-<<<<<<< HEAD
     "landscape",
-=======
     "winsorized",
->>>>>>> coherent
     "measures",
 )
 
