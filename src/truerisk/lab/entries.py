@@ -122,6 +122,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
     ),
+    "conditioning": Entry(
+        "How badly is a network conditioned, and what repairs it?",
+        "what SGD does",
+        {"smoke": (28, 11), "quick": (75, 11), "medium": (53, 11), "paper": (53, 11)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
