@@ -128,6 +128,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (28, 11), "quick": (75, 11), "medium": (53, 11), "paper": (53, 11)},
         own_data=True,
     ),
+    "vanishing-gradients": Entry(
+        "Do gradients reach the first layer, and the first step?",
+        "what SGD does",
+        {"smoke": (29, 14), "quick": (129, 14), "medium": (79, 14), "paper": (79, 14)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
