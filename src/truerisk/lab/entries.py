@@ -134,6 +134,12 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (29, 14), "quick": (129, 14), "medium": (79, 14), "paper": (79, 14)},
         own_data=True,
     ),
+    "normalization": Entry(
+        "Which normalization helps where?",
+        "what SGD does",
+        {"smoke": (68, 12), "quick": (220, 12), "medium": (144, 12), "paper": (144, 12)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",
