@@ -32,8 +32,8 @@ def zipf_documents(n: int, words: int, length: int, seed: int) -> Documents:
     """``n`` documents of ``length`` words each.
 
     >>> found = zipf_documents(100, 50, 10, seed=0)
-    >>> found.counts.shape, set(found.counts.sum(axis=1)), bool(found.occurrences[0] > found.occurrences[-1])
-    ((100, 50), {10.0}, True)
+    >>> found.counts.shape, float(found.counts.sum(axis=1).max()), bool(found.occurrences[0] > found.occurrences[-1])
+    ((100, 50), 10.0, True)
     """
     if min(n, length) < 1 or words < 2:
         raise TrueriskError(

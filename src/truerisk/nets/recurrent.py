@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.func import jacfwd, vmap
+from torch.func import jacrev, vmap
 
 from truerisk.errors import TrueriskError
 
@@ -84,7 +84,7 @@ def state_derivatives(net: Recurrent, x: Tensor, at: Sequence[int]) -> Tensor:
     logs = torch.zeros(len(x), dtype=torch.float64)
     found = {}
     for t in range(max(at)):
-        product = vmap(jacfwd(net.step))(state, x[:, t]) @ product
+        product = vmap(jacrev(net.step))(state, x[:, t]) @ product
         state = vmap(net.step)(state, x[:, t])
         size = product.flatten(1).norm(dim=1)
         logs += size.log()

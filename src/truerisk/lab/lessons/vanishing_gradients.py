@@ -129,7 +129,7 @@ def _reach(runs: Sequence[Row]) -> Figure:
     return Figure(
         "reach",
         "Do gradients vanish in the plain network?",
-        "Norm of the gradient of the first block's first layer over that of the last layer of all blocks, at the start. "
+        "Norm of the gradient of the first block's first layer over that of the last layer, at the start. "
         "Above 1 the first layers get the larger gradients. If vanishing gradients caused the rise above, "
         "the plain network with 34 layers would lie far below 1.",
         [{**run, "layers": f"{run['depth']} layers", "net": NETS[run["residual"]]} for run in made],
@@ -260,7 +260,7 @@ LESSON = Lesson(
     ),
     formulas=(
         Formula(
-            r"\delta_{l} = D_l W_{l+1}^\top \delta_{l+1}, \quad \delta_1 = D_1 W_2^\top \cdots D_{L-1} W_L^\top \delta_L",
+            r"\delta_l = D_l W_{l+1}^\top \delta_{l+1}, \quad \delta_1 = D_1 W_2^\top \cdots W_L^\top \delta_L",
             "Backpropagation multiplies by one matrix and the slopes D of the activation function in each layer.",
         ),
         Formula(
