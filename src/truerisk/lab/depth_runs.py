@@ -68,7 +68,7 @@ def run_gradients(setting: Setting) -> Record:
         for layer in list(net.children())[1:-1]:
             layer.register_forward_hook(keep(hidden))
         F.cross_entropy(net(X.double()), y).backward()
-        inner = [m.weight.grad.norm() for m in net.modules() if isinstance(m, nn.Linear)][1:-1]
+        inner = [m.weight.grad.norm() for m in net.modules() if isinstance(m, nn.Linear)][1:-1]  # type: ignore[union-attr]
         weights.append(_ratio(float(inner[0]), float(inner[-1])))
         signals.append(_ratio(float(hidden[0].grad.norm()), float(hidden[-1].grad.norm())))  # type: ignore[union-attr]
     return {"weights": weights, "signals": signals}
@@ -138,7 +138,7 @@ def run_plain(setting: Setting) -> Record:
         net = deep_convnet(data.input_shape, data.classes, s["depth"], s["width"], s["residual"])
     net.train()
     F.cross_entropy(net(X[: s["batch"]]), y[: s["batch"]]).backward()
-    sizes = [float(m.weight.grad.norm()) for m in net.modules() if isinstance(m, nn.Conv2d)][1:]
+    sizes = [float(m.weight.grad.norm()) for m in net.modules() if isinstance(m, nn.Conv2d)][1:]  # type: ignore[union-attr]
     finite = train(net, X, y, s)
     loss, error = counted(net, X, y)
     if not finite or not math.isfinite(loss):

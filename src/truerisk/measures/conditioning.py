@@ -17,6 +17,7 @@ ones (above ``ZERO`` times the largest), and the quantile belongs to the definit
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -81,7 +82,7 @@ def gauss_newton_root(module: nn.Module, X: Tensor) -> Tensor:
     return (root @ J).flatten(0, 1) / len(X) ** 0.5
 
 
-def jacobian(outputs: Tensor, weights: list[Tensor]) -> Tensor:
+def jacobian(outputs: Tensor, weights: Sequence[Tensor]) -> Tensor:
     """The derivatives of all outputs (rows) by all weights (columns), from the graph of the outputs."""
     flat = outputs.flatten()
     found = []

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -111,17 +112,17 @@ def start_from_data(module: nn.Module, X: Tensor) -> None:
     if not layers:
         raise TrueriskError("the network has no weight norm; apply torch.nn.utils.parametrizations.weight_norm first.")
 
-    def standardize(layer: nn.Module, _: object, out: Tensor) -> Tensor:
+    def standardize(layer: Any, _: object, out: Tensor) -> Tensor:
         shape = (1, -1, *(1 for _ in out.shape[2:]))
         bias = torch.zeros(out.shape[1]) if layer.bias is None else layer.bias
         plain = out - bias.view(shape)
         spread, mean = torch.std_mean(plain.transpose(0, 1).flatten(1), dim=1, correction=0)
         spread = torch.where(spread > 0, spread, 1.0)  # a unit that says the same of everything keeps its gain
-        gain = layer.parametrizations.weight.original0  # type: ignore[union-attr]
-        gain /= spread.view(-1, *(1 for _ in gain.shape[1:]))  # type: ignore[union-attr, operator]
+        gain = layer.parametrizations.weight.original0
+        gain /= spread.view(-1, *(1 for _ in gain.shape[1:]))
         if layer.bias is None:
             return plain / spread.view(shape)
-        layer.bias.copy_(-mean / spread)  # type: ignore[operator]
+        layer.bias.copy_(-mean / spread)
         return (plain - mean.view(shape)) / spread.view(shape)
 
     hooks = [layer.register_forward_hook(standardize) for layer in layers]

@@ -12,6 +12,7 @@ together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,8 +36,8 @@ class Recurrent(nn.Module):
         if cell not in CELLS:
             raise TrueriskError(f"the cell is {cell!r}, but must be one of {', '.join(CELLS)}.")
         self.cell, self.hidden = cell, hidden
-        make = nn.LSTM if cell == "lstm" else nn.RNN
-        self.core = make(inputs, hidden, batch_first=True)
+        make: Any = nn.LSTM if cell == "lstm" else nn.RNN
+        self.core: Any = make(inputs, hidden, batch_first=True)
         self.last = nn.Linear(hidden, classes)
         with torch.no_grad():
             if cell == "orthogonal":

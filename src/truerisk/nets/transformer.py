@@ -91,4 +91,6 @@ class RowTransformer(nn.Module):
 
 
 def _norm(kind: str, width: int) -> nn.Module:
-    return {"none": nn.Identity, "layer": lambda: nn.LayerNorm(width), "batch": lambda: Tokens(width)}[kind]()
+    if kind == "none":
+        return nn.Identity()
+    return nn.LayerNorm(width) if kind == "layer" else Tokens(width)

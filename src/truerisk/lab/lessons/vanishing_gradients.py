@@ -76,13 +76,13 @@ def _weights(runs: Sequence[Row]) -> Figure:
                                  "ReLU, He, layer norm", "ReLU, He, batch norm, skips")}  # fmt: skip
     return Figure(
         "weights",
-        "Do skips and norms bring the first weights their gradient?",
+        "Do skips and norms restore the gradient of the first layer?",
         "Norm of the gradient of the first matrix between hidden layers over that of the last, against depth, for ReLU "
         "networks. With Xavier's start it stays near 1, because small signals and small inputs cancel in the "
         "ratio; small biases break that.",
         _unrolled(runs, "weights", arms),
         DEPTH,
-        Axis("ratio", "gradient of the first weights over the last", log=True),
+        Axis("ratio", "gradient of the first matrix over the last", log=True),
         mark=Line(),
         series="arm",
         series_title="network",
