@@ -237,7 +237,7 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("xavier-halves", "scaled-starts-keep"),
-            "ReLU with Xavier's start keeps {0.mean} of the gradient per layer, He's nearly all.",
+            "Xavier's start shrinks gradients to {0.mean} their size per ReLU layer; He's does not.",
             "Gradients do not change from layer to layer as published; see the table.",
             "How much gradient each layer loses is not settled at this scale.",
         ),
