@@ -24,7 +24,7 @@ from truerisk.lab.experiments.conditioning import (
     same_spectrum,
     task,
 )
-from truerisk.lab.lessons.conditioning import LESSON
+from truerisk.lab.lessons.conditioning import LESSON, ORDER
 from truerisk.lab.own_data import on_own_data
 from truerisk.lab.rows import IncompleteError, Rows
 from truerisk.lab.verdict import judge
@@ -206,6 +206,7 @@ def test_figures_show_the_numbers_of_the_rows():
     sizes = {(r["remedy"], r["seed"]): r["condition"] for r in found["condition"].rows}
     of = {(r["remedy"], r["seed"]): r["start"]["condition"] for r in rows if r["kind"] == NETWORK}
     assert sizes == of
+    assert set(ORDER) == set(REMEDIES)
     assert len(found["speed"].rows) == 50
     assert {r["part"] for r in found["words"].rows} == set(range(1, 11))
     assert {r["depth"] for r in found["depths"].rows} == {1, 2, 4, 8, 16}

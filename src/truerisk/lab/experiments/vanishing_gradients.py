@@ -283,7 +283,7 @@ EXPERIMENT = Experiment(
     about=(
         "Backpropagation multiplies one factor for each layer and each time step, so gradients vanish or explode "
         "exponentially unless the factors are near 1. This experiment measures how much arrives, and whether networks "
-        "learn where little does. Very deep plain networks fail for another reason, which shortcuts repair."
+        "learn where little does. It also asks whether vanishing gradients are why very deep plain networks fail."
     ),
     papers=(BENGIO, HE15, HE16, YANG),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},

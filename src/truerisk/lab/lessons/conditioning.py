@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerisk.lab.conditioning_runs import OPTIMIZERS, REMEDIES, WORD_RATES
+from truerisk.lab.conditioning_runs import OPTIMIZERS, WORD_RATES
 from truerisk.lab.experiment import Setting
 from truerisk.lab.experiments.conditioning import DEPTHS, NETWORK, SCALES, WORDS
 from truerisk.lab.figure import Axis, Exhibit, Figure, Rule, Table
@@ -31,9 +31,8 @@ def figures(rows: Rows) -> Sequence[Exhibit]:
     nets = sorted(some, key=lambda row: rank[row["remedy"]])
     words = [row for row in rows if row["kind"] == WORDS]
     found: list[Exhibit] = [_hero(nets), _speed(nets), _spectra(nets), _training(nets)]
-    sweeps = [row for row in rows if row["kind"] in (SCALES, DEPTHS)]
-    found += [_depths([row for row in sweeps if row["kind"] == DEPTHS])]
-    found += [_scales([row for row in sweeps if row["kind"] == SCALES])]
+    found += [_depths([row for row in rows if row["kind"] == DEPTHS])]
+    found += [_scales([row for row in rows if row["kind"] == SCALES])]
     if words or not len(rows):
         found += [_words(words), _rates(words)]
     return [*found, _numbers(nets)]
@@ -300,4 +299,3 @@ LESSON = Lesson(
         ),
     ),
 )
-assert set(ORDER) == set(REMEDIES)
