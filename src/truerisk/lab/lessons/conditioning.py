@@ -75,7 +75,6 @@ def _speed(nets: Sequence[dict[str, Any]]) -> Figure:
         Axis("loss", "training loss", log=True),
         mark=Points(),
         series="remedy",
-        series_title="remedy",
         group=None,
         claims=("predicts-descent",),
     )
