@@ -146,6 +146,24 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (6, 8), "quick": (18, 8), "medium": (8, 8), "paper": (12, 8)},
         own_data=True,
     ),
+    "conditioning": Entry(
+        "How badly is a network conditioned, and what repairs it?",
+        "what SGD does",
+        {"smoke": (28, 11), "quick": (75, 11), "medium": (53, 11), "paper": (53, 11)},
+        own_data=True,
+    ),
+    "vanishing-gradients": Entry(
+        "Do gradients reach the first layer, and the first step?",
+        "what SGD does",
+        {"smoke": (29, 14), "quick": (129, 14), "medium": (79, 14), "paper": (79, 14)},
+        own_data=True,
+    ),
+    "normalization": Entry(
+        "Which normalization helps where?",
+        "what SGD does",
+        {"smoke": (68, 12), "quick": (220, 12), "medium": (144, 12), "paper": (144, 12)},
+        own_data=True,
+    ),
     "optimizers": Entry(
         "Is a stronger optimizer a stronger learner?",
         "what SGD does",
