@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from truerisk.bounds import chernoff_upper, clopper_pearson, clopper_pearson_lower, pac_bayes_kl
+from truerisk.bounds.pac_bayes import LEAST_N
 from truerisk.data import Data
 from truerisk.data.poison import wrong_labels
 from truerisk.data.scaling import normalize
@@ -174,9 +175,9 @@ def twin(module: nn.Module, factor: float = 100.0) -> nn.Module:
     for copy, layer in zip(copies, layers, strict=True):
         copy.load_state_dict(layer.state_dict())
     with torch.no_grad():
-        copies[0].weight *= factor
-        copies[0].bias *= factor
-        copies[1].weight /= factor
+        copies[0].weight.mul_(factor)
+        copies[0].bias.mul_(factor)
+        copies[1].weight.div_(factor)
     found: list[nn.Module] = [nn.Flatten()]
     for copy in copies[:-1]:
         found += [copy, nn.ReLU()]
@@ -198,6 +199,8 @@ def around(weights: Weights, start: Weights, train: Data, seed: int) -> float:
     Q = N(w, sigma^2), P = N(w_0, scale^2) with w_0 the initial weights. The scale and the sigma are the best of a list;
     delta is split over the scales, and half of it over the estimates of the empirical risk.
     """
+    if len(train) < LEAST_N:
+        return 1.0
     X, y = tensors(train)
     size = sum(part.numel() for part in weights)
     distance = sum(float((w - w_0).double().square().sum()) for w, w_0 in zip(weights, start, strict=True))
