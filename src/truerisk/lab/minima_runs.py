@@ -244,7 +244,7 @@ def maps(setting: Setting, train: Data, pool: Data, good: Descended, bad: Descen
         classes = _outputs(both, grid).argmax(2).reshape(-1, SIDE, SIDE)
     dots = {"train": train, "pool": pool}
     return {
-        "maps": [["".join(map(str, line)) for line in one.tolist()] for one in classes],
+        "planes": [["".join(map(str, line)) for line in one.tolist()] for one in classes],
         "dots": {name: [[round(float(v), 3) for v in x] for x in data.X] for name, data in dots.items()},
         "labels": {name: data.y.tolist() for name, data in dots.items()},
     }

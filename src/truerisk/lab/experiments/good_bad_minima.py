@@ -266,4 +266,5 @@ EXPERIMENT = Experiment(
     claims=CLAIMS,
     cost=cost,
     own_data=own_data,
+    same=("1-453e71ca4efb8cc2",),  # before a field of records was renamed
 )

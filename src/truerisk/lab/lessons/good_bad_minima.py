@@ -40,9 +40,9 @@ def figures(rows: Rows) -> Sequence[Exhibit]:
     done = rows.converged()
     poison = [{**run, "set": spell(run["data"])} for run in done if run["kind"] == POISON["kind"]]
     starts = [run for run in done if run["kind"] == STARTS["kind"]]
-    mapped = next((run for run in poison if run.get("maps")), None)
+    mapped = next((run for run in poison if run.get("planes")), None)
     found: list[Exhibit] = [_hero(mapped, poison)] if mapped else []
-    found += [_errors(poison), _basins(poison), _measures(poison), _bounds(poison)]
+    found += [_errors(poison, "errors" if mapped else "poison"), _basins(poison), _measures(poison), _bounds(poison)]
     if starts:
         found.append(_starts(starts))
     return [*found, _onward(poison)]
@@ -63,7 +63,7 @@ def _hero(run: Row, poison: Sequence[Row]) -> Linked:
     ticks = np.linspace(-REACH, REACH, SIDE).round(3).tolist()
     places = [
         {"x": x, "y": y, "class": label, "poisoned": count}
-        for count, lines in zip(run["poisoned"], run["maps"], strict=True)
+        for count, lines in zip(run["poisoned"], run["planes"], strict=True)
         for y, line in zip(ticks, lines, strict=True)
         for x, label in zip(ticks, line, strict=True)
     ]
@@ -100,9 +100,10 @@ def _hero(run: Row, poison: Sequence[Row]) -> Linked:
     )
 
 
-def _errors(poison: Sequence[Row]) -> Figure:
+def _errors(poison: Sequence[Row], name: str) -> Figure:
+    """The hero, where there is no plane to show."""
     return Figure(
-        "errors",
+        name,
         "How much poison makes how bad a minimum?",
         "Error on true training examples and on new examples against the number of poisoned examples per true one. "
         "All networks of a panel have the same size and start from the same weights. If the training error "
