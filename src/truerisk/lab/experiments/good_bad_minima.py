@@ -47,6 +47,7 @@ DINH = Paper("Dinh, Pascanu, Bengio, Bengio", 2017, SHARP, "ICML", arxiv="1703.0
 
 POISON, STARTS = {"kind": "poison"}, {"kind": "starts"}
 PLANE = ("moons", "spirals")
+LEAST = 10  # true training examples of a user's own data: below, no bound is defined
 
 
 def task(setting: Setting) -> Record:
@@ -106,6 +107,10 @@ def own_data(setting: Setting, data: Data) -> Setting | None:
             f"{data.name} has {data.classes} class, but poison needs at least 2; give labeled examples."
         )
     fitted = fit_sizes({**setting, "n": 3 * setting["n"]}, data)
+    if fitted["n"] < 3 * LEAST:
+        raise TrueriskError(
+            f"{data.name} has {len(data)} examples, but poison needs at least {9 * LEAST // 2}; give more."
+        )
     return {**fitted, "n": fitted["n"] // 3}
 
 

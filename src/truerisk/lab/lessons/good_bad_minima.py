@@ -90,7 +90,7 @@ def _hero(run: Row, poison: Sequence[Row]) -> Linked:
     last, first = percent(run["test_errors"][-1], 0), percent(run["test_errors"][0], 0)
     return Linked(
         "poison",
-        "Every training example is fitted. What about new ones?",
+        "The training error is near 0. What about new examples?",
         f"Left: answers of a network that also fits wrongly labeled points (poison); dots are its {run['n']} true "
         f"training examples. Move the slider to 0 for the network without poison. Right: its errors; in this run the "
         f"error on new examples rises from {first} to {last} while the training error stays near 0.",
@@ -249,7 +249,7 @@ LESSON = Lesson(
             ("any-test-error",),
             "The same training error, but {0.mean} more errors on new examples after poisoned training.",
             "Poisoned training does not raise the test error everywhere as much as expected.",
-            "Whether poison always raises the test error by 40 points is not settled.",
+            "Poison adds {0.mean} of test error ({0.cell}); 40 points everywhere is not settled.",
         ),
     ),
     questions=(
