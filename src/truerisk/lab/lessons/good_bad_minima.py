@@ -20,16 +20,16 @@ from truerisk.lab.units import PERCENT, TIMES
 NAMES = {"good": "good", "control": "control (more true labels)", "bad": "bad (poisoned)"}
 MEASURES = {
     "hessian-trace": "Hessian trace",
-    "hessian-top": "Hessian, top eigenvalue",
-    "pacbayes-magnitude-flatness": "flatness, relative noise *",
-    "adaptive-sharpness": "adaptive sharpness *",
-    "path-norm-l2-squared": "squared path norm *",
-    "spectral-product-over-margin": "spectral norms over margin",
-    "distance-l2": "distance from initialization",
-    "fisher-rao": "Fisher-Rao norm *",
+    "hessian-top": "top eigenvalue",
+    "pacbayes-magnitude-flatness": "flatness *",
+    "adaptive-sharpness": "sharpness *",
+    "path-norm-l2-squared": "path norm *",
+    "spectral-product-over-margin": "spectral norms",
+    "distance-l2": "distance",
+    "fisher-rao": "Fisher-Rao *",
     "inverse-margin": "inverse margin *",
     "median-margin": "median margin *",
-    "parameters": "number of parameters *",
+    "parameters": "parameters *",
 }
 PROVED = {"path-norm-root": "path norm", "spectral-covering-init": "spectral norms (covering)",
           "spectral-pac-bayes": "spectral norms (PAC-Bayes)"}  # fmt: skip

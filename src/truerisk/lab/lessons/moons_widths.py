@@ -212,7 +212,7 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("wide-errs-little", "wide-no-worse"),
-            "On thirty points, 512 units per layer err on {0.mean} of new points.",
+            "On the published thirty points, 512 units per layer err on {0.mean} of new ones.",
             "Wide networks on thirty points err more than the published table says.",
             "Whether wide networks on thirty points err as little as published is not settled.",
         ),
