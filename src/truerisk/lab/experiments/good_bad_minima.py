@@ -47,7 +47,7 @@ DINH = Paper("Dinh, Pascanu, Bengio, Bengio", 2017, SHARP, "ICML", arxiv="1703.0
 
 POISON, STARTS = {"kind": "poison"}, {"kind": "starts"}
 PLANE = ("moons", "spirals")
-LEAST = 10  # true training examples of a user's own data: below, no bound is defined
+LEAST, FEWEST = 10, 44  # true training examples of a user's own data, and all its examples, at least
 
 
 def task(setting: Setting) -> Record:
@@ -108,9 +108,7 @@ def own_data(setting: Setting, data: Data) -> Setting | None:
         )
     fitted = fit_sizes({**setting, "n": 3 * setting["n"]}, data)
     if fitted["n"] < 3 * LEAST:
-        raise TrueriskError(
-            f"{data.name} has {len(data)} examples, but poison needs at least {9 * LEAST // 2}; give more."
-        )
+        raise TrueriskError(f"{data.name} has {len(data)} examples, but poison needs at least {FEWEST}; give more.")
     return {**fitted, "n": fitted["n"] // 3}
 
 
@@ -154,7 +152,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         OURS,
         "at most one wrong training example in every run",
         where=POISON,
-        pilot=f"{TRIAL} had one wrong example in one network of eighteen",
+        pilot=f"{TRIAL} had one misclassified example in one network of eighteen",
     ),
     Claim(
         "smaller-basin",
@@ -264,7 +262,7 @@ EXPERIMENT = Experiment(
     title="Good and bad minima with the same training error",
     about="A network large enough to fit the training set can fit it in many ways, some of them useless on new "
     "examples. Training on further examples with wrong labels finds such bad minima on purpose. This experiment asks "
-    "what tells them from good ones without new examples, and how often gradient descent finds one by itself.",
+    "what tells them from good ones without new examples, and how often gradient descent finds one without poison.",
     papers=(WU, HUANG, DINH),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,

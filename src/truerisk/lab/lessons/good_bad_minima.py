@@ -200,7 +200,7 @@ def _starts(starts: Sequence[Row]) -> Figure:
     ]
     return Figure(
         "starts",
-        "Where does gradient descent end by itself?",
+        "Where does gradient descent end without poison?",
         f"Errors on new examples of {len(made):,} networks that fit 30 points of two moons, by plain gradient descent "
         "on all examples at once from random starts, for three sizes of the initial weights. The line marks the error "
         "from which a network counts as bad.",
