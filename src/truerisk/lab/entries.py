@@ -146,6 +146,23 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (6, 8), "quick": (18, 8), "medium": (8, 8), "paper": (12, 8)},
         own_data=True,
     ),
+    "good-bad-minima": Entry(
+        "Good and bad minima with the same training error",
+        "what SGD does",
+        {"smoke": (5, 13), "quick": (30, 13), "medium": (3, 11), "paper": (3, 11)},
+        own_data=True,
+    ),
+    "moons-widths": Entry(
+        "Thirty points, any width: does the Lipschitz constant tell?",
+        "what SGD does",
+        {"smoke": (21, 9), "quick": (258, 9), "medium": (276, 9), "paper": (348, 9)},
+    ),
+    "random-label-pretraining": Entry(
+        "What random labels teach a network, and what only looks like it",
+        "what SGD does",
+        {"smoke": (2, 11), "quick": (20, 11), "medium": (6, 11), "paper": (6, 11)},
+        own_data=True,
+    ),
     "conditioning": Entry(
         "How badly is a network conditioned, and what repairs it?",
         "what SGD does",
