@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 import torch
@@ -71,8 +72,8 @@ def described(net: nn.Module, train: Data, test: Data, seed: int) -> dict[str, f
         "train_losses": loss,
         "train_errors": error,
         "test_errors": loss_and_error(net, test)[1],
-        "keskar": keskar_sharpness(subject),
-        "adaptive": adaptive_sharpness(subject),
+        "keskar": cast(float, keskar_sharpness(subject)),
+        "adaptive": cast(float, adaptive_sharpness(subject)),
     }
 
 
@@ -84,16 +85,16 @@ def loss_and_error(net: nn.Module, data: Data) -> tuple[float, float]:
 def _plain(s: Setting, train: Data, batch: int) -> tuple[nn.Module, int]:
     """A fully connected network by SGD with momentum, to the last epoch or to the target loss."""
     weights, X, Y = _start(s, train)
-    target, done = s["target"], 0
+    target, epochs = s["target"], 0
     size = min(batch, len(X))
     rate = s["lr"] * size / min(s["batches"][0], len(X)) if s["rate"] == "scaled" else s["lr"]
     how = {"batch_size": size, "lr": rate, "momentum": 0.9}
-    for done in sgd_epochs(weights, X, Y, epochs=s["epochs"], seed=derive(s["seed"], "order"), **how):
+    for epochs in sgd_epochs(weights, X, Y, epochs=s["epochs"], seed=derive(s["seed"], "order"), **how):  # noqa: B007
         if target is not None and cross_entropy(weights, X, train.y) <= target:
             break
     if target is not None and cross_entropy(weights, X, train.y) > target:
-        raise DivergedError(f"batches of {batch} do not reach a loss of {target:g} in {done} epochs; allow more.")
-    return as_module(weights, train), done
+        raise DivergedError(f"batches of {batch} do not reach a loss of {target:g} in {epochs} epochs; allow more.")
+    return as_module(weights, train), epochs
 
 
 def _small_convnet(s: Setting, train: Data, batch: int) -> tuple[nn.Module, int]:
@@ -125,7 +126,7 @@ def batch_norm_convnet(input_shape: Sequence[int], classes: int, channels: Seque
 
 
 def _start(s: Setting, train: Data, kind: type = np.float32) -> tuple[Weights, np.ndarray, np.ndarray]:
-    X = train.X.reshape(len(train), -1).astype(kind)
+    X: np.ndarray = train.X.reshape(len(train), -1).astype(kind)
     weights = uniform_weights([X.shape[1], *s["hidden"], train.classes], derive(s["seed"], "weights"))
     return [part.astype(kind) for part in weights], X, np.eye(train.classes, dtype=kind)[train.y]
 

@@ -122,6 +122,18 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (17, 14), "quick": (117, 14), "medium": (83, 14), "paper": (147, 14)},
         own_data=True,
     ),
+    "batch-size": Entry(
+        "Do large batches end in sharp minima?",
+        "what SGD does",
+        {"smoke": (7, 14), "quick": (45, 11), "medium": (21, 14), "paper": (21, 14)},
+        own_data=True,
+    ),
+    "nonconvex": Entry(
+        "Are networks hard to minimize?",
+        "what SGD does",
+        {"smoke": (9, 14), "quick": (66, 14), "medium": (35, 14), "paper": (25, 14)},
+        own_data=True,
+    ),
     "easy-examples": Entry(
         "Do networks learn easy examples first?",
         "a closer look at memorization",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -93,8 +96,10 @@ def plane(s: Setting) -> Record:
 
 # ---- hidden units that are all equal -------------------------------------------------------------------------------
 
-EQUAL_RATE, EQUAL_UNITS, APART = 0.1, 8, 1.0
-WAYS = {  # (rate, momentum, batch): None is the full batch
+EQUAL_RATE, UNITS = 0.1, 8
+LEFT = 0.1  # loss below which the saddle is left: equal units, which act as one, end at 0.2 or more
+FINE, COARSE = 10, 100  # steps between measurements, and between those that are recorded
+WAYS: dict[str, tuple[float, float, int | None]] = {  # rate, momentum, batch; None is the full batch
     "gradient descent": (EQUAL_RATE, 0.0, None),
     "momentum": (EQUAL_RATE, 0.9, None),
     FAST: (10 * EQUAL_RATE, 0.0, None),
@@ -103,62 +108,59 @@ WAYS = {  # (rate, momentum, batch): None is the full batch
 
 
 def equal(s: Setting) -> Record:
-    """A tanh network on two moons whose hidden units all begin alike, up to noise on their weights."""
+    """A tanh network on two moons whose hidden units all begin alike, up to noise on their weights, or at 0."""
     data = generate_toy("moons", s["n"], derive(s["seed"], "moons") % 2**32, noise=0.1)
-    found = {}
+    found: dict[str, dict[str, Any]] = {name: {} for name in ("losses", "apart", "largest", "left")}
     for way in s["ways"]:
-        rate, momentum, batch = WAYS[way]
-        curve = train_equal(data.X, data.y, s["noise"], rate, momentum, batch, s["steps"], s["every"], s["seed"])
-        left = first_beyond(np.array(curve["apart"]), APART)
-        found[way] = {**curve, "left": None if left is None else left * s["every"]}
-    return {"ways": found}
+        losses, apart, largest = train_equal(data.X, data.y, s["start"], s["noise"], way, s["steps"], s["seed"])
+        each, left = COARSE // FINE, np.flatnonzero(np.array(losses) < LEFT)
+        found["losses"][way] = [float(f"{loss:.4g}") for loss in losses[::each]]
+        found["apart"][way] = [float(f"{gap:.4g}") for gap in apart[::each]]
+        found["largest"][way] = largest
+        found["left"][way] = int(left[0]) * FINE if len(left) else None
+    return {**found, "at": list(range(0, s["steps"] + 1, COARSE))}
 
 
 def train_equal(
-    X: np.ndarray,
-    y: np.ndarray,
-    noise: float,
-    rate: float,
-    momentum: float,
-    batch: int | None,
-    steps: int,
-    every: int,
-    seed: int,
-) -> dict[str, list[float]]:
-    """Losses and the largest difference between two units, every so many steps of descent.
+    X: np.ndarray, y: np.ndarray, start: str, noise: float, way: str, steps: int, seed: int
+) -> tuple[list[float], list[float], float]:
+    """Losses and the largest difference between two units, every 10 steps, and the largest weight at the end.
 
-    All sums run over examples or features, in one order for every unit. So units with equal weights get gradients that
-    are equal to the last bit, and a difference of exactly 0 is no accident of rounding.
+    The network is c + sum_j v_j tanh(<w_j, x> + b_j), its loss the logistic one. All sums run over examples or
+    features, in one order for every unit. So units with equal weights get gradients that are equal to the last bit: a
+    difference of exactly 0 is not an accident of rounding.
     """
-    X, sign = np.asarray(X, np.float64), np.where(np.asarray(y) > 0, 1.0, -1.0)
-    rng = np.random.default_rng(derive(seed, "units"))
-    one = rng.normal(0.0, 1.0, (X.shape[1] + 2, 1))  # weights, bias, and outgoing weight of a unit
-    one[-1] /= EQUAL_UNITS
-    w = np.repeat(one, EQUAL_UNITS, axis=1) + noise * rng.normal(0.0, 1.0, (len(one), EQUAL_UNITS))
-    shift = 0.0
-    inputs = np.hstack([X, np.ones((len(X), 1))])
-    order, velocity, pull = np.random.default_rng(derive(seed, "order")), np.zeros_like(w), 0.0
+    rate, momentum, batch = WAYS[way]
+    inputs, sign = np.hstack([np.asarray(X, np.float64), np.ones((len(X), 1))]), np.where(y > 0, 1.0, -1.0)
+    rng, order = (np.random.default_rng(derive(seed, purpose)) for purpose in ("units", "order"))
+    one = rng.normal(0.0, 1.0, (inputs.shape[1] + 1, 1)) * (start == "equal")  # incoming weights, bias, outgoing weight
+    one[-1] /= UNITS
+    w = np.repeat(one, UNITS, axis=1) + noise * rng.normal(0.0, 1.0, (len(one), UNITS))
+    shift, velocity, pull = 0.0, np.zeros_like(w), 0.0
     losses, apart = [], []
     for step in range(steps + 1):
-        if step % every == 0:
-            hidden = _hidden(w, inputs)
-            losses.append(float(np.logaddexp(0, -sign * ((hidden * w[-1]).sum(1) + shift)).mean()))
+        if step % FINE == 0:
+            margin = sign * ((_hidden(w, inputs) * w[-1]).sum(1) + shift)
+            losses.append(float(np.logaddexp(0, -margin).mean()))
             apart.append(float((w.max(axis=1) - w.min(axis=1)).max()))
         rows = slice(None) if batch is None else order.choice(len(X), batch, replace=False)
         x, labels = inputs[rows], sign[rows]
         hidden = _hidden(w, x)
         margin = labels * ((hidden * w[-1]).sum(1) + shift)
-        delta = -labels / (1 + np.exp(margin)) / len(labels)
+        delta = -labels * np.exp(-np.logaddexp(0, margin)) / len(labels)
         back = delta[:, None] * w[-1] * (1 - hidden**2)
         slopes = [(x[:, d, None] * back).sum(0) for d in range(x.shape[1])]
         velocity = momentum * velocity + np.stack([*slopes, (delta[:, None] * hidden).sum(0)])
         pull = momentum * pull + delta.sum()
         w, shift = w - rate * velocity, shift - rate * pull
-    return {"losses": losses, "apart": apart}
+    return losses, apart, float(np.abs(w).max())
 
 
 def _hidden(w: np.ndarray, inputs: np.ndarray) -> np.ndarray:
     total = inputs[:, 0, None] * w[0]
     for d in range(1, inputs.shape[1]):
         total = total + inputs[:, d, None] * w[d]
-    return np.tanh(total)
+    return np.asarray(np.tanh(total))
+
+
+KINDS: dict[str, Callable[[Setting], Record]] = {"surface": surface, "starts": starts, "plane": plane, "equal": equal}

@@ -124,6 +124,6 @@ def example_points(n: int = 30, seed: int = 42) -> tuple[np.ndarray, np.ndarray]
     >>> round(net.product, 4), round(net.minimum, 4), round(net.plateau, 4)
     (1.9487, 0.2094, 5.6855)
     """
-    rng = np.random.RandomState(seed)  # noqa: NPY002 - the lecture's generator, for its numbers
+    rng = np.random.RandomState(seed)  # the lecture's generator, for its numbers
     x = np.abs(rng.randn(n) + 1)
     return x, 2 * x + 0.5 * rng.randn(n)

@@ -2,8 +2,8 @@
 
 On the saddle f(x, y) = a x^2 - b y^2 some of them have closed forms. Gradient descent multiplies y by 1 + 2 b lr in
 every step. With momentum m (Polyak 1964), y grows like the larger root of z^2 - (1 + m + 2 b lr) z + m = 0, for small
-rates near 1 + 2 b lr / (1 - m): as if the rate were divided by 1 - m. Optimizers that divide each coordinate by the size of its
-own gradients (AdaGrad, RMSProp, AdaDelta, Adam) move along y as fast as along x, however small y is.
+rates near 1 + 2 b lr / (1 - m): as if the rate were divided by 1 - m. Optimizers that divide each coordinate by the
+size of its own gradients (AdaGrad, RMSProp, AdaDelta, Adam) move along y as fast as along x, however small y is.
 """
 
 from __future__ import annotations

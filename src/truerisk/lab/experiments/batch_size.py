@@ -37,7 +37,8 @@ DINH = Paper("Dinh, Pascanu, Bengio, Bengio", 2017, "Sharp minima can generalize
              arxiv="1703.04933")  # fmt: skip
 GOYAL = Paper("Goyal, Dollar, Girshick, Noordhuis, Wesolowski, Kyrola, Tulloch, Jia, He", 2017,
               "Accurate, large minibatch SGD: training ImageNet in 1 hour", arxiv="1706.02677")  # fmt: skip
-SLIDES = Paper("Ollion, Grisel", 2021, "Expressivity, optimization, and generalization", "lecture slides")
+SLIDES = Paper("Ollion, Grisel", 2021, "Learning with deep networks: expressivity, optimization and generalization",
+               "lecture slides, 2021 or later")  # fmt: skip
 FACTORS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
 ROUNDING = 1e-6  # relative difference of sharpness that float64 explains
 
@@ -70,7 +71,7 @@ def _rest(how: Setting, seeds: Sequence[int], epochs: int, factors: Sequence[flo
     full = product({**fixed, "batch": None, "lr": 0.5}, seed=seeds)
     some = product({**fixed, "batch": 10, "lr": 0.05}, seed=seeds)
     twins = {"kind": "twins", "hidden": [64, 64], "batch": 10, "lr": 0.01, "epochs": epochs, **how}
-    return full + some + product({**twins, "factors": [list(factors)]}, seed=seeds)
+    return full + some + product({**twins, "factors": list(factors)}, seed=seeds)
 
 
 def smoke() -> list[Setting]:
@@ -236,7 +237,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim("convnet-sharper", "A convolutional network with batch norm is sharper after training with large batches.",
           sharpness_ratio, at_least(1.2, TIMES), KESKAR.at("Table 3"), "about 25 to 170 times", (25, 170),
           where=CONV, scales=TWO, note=f"{MEMORY} Sharpness is that of the weights with batch norm folded into them."),
-    Claim("convnet-line", "On the line through both, the loss rises more beyond the large-batch network (convolutions).",
+    Claim("convnet-line",
+          "On the line through two convolutional networks, the loss rises more beyond the large batch.",
           rise_ratio, at_least(1.5, TIMES), KESKAR.at("Figure 3"), "minima of large batches look narrower (no number)",
           where=CONV, scales=TWO, note="Batch norm collects its statistics anew at every place of the line."),
 )  # fmt: skip
@@ -245,9 +247,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
 EXPERIMENT = Experiment(
     name="batch-size",
     title="Do large batches end in sharp minima?",
-    about="Large batches make each step cheaper to compute in parallel, but networks trained with them are said to err "
-    "more, because they end in sharp minima. Sharpness depends on how the weights are scaled, though, and a larger batch "
-    "at the same rate is also a shorter training. This experiment takes these explanations apart.",
+    about="Large batches are easy to compute in parallel, but networks trained with them are said to err more, because "
+    "they end in sharp minima. Sharpness depends on how the weights are scaled, though, and a larger batch at the same "
+    "rate is also a shorter training. This experiment takes these explanations apart.",
     papers=(KESKAR, DINH, GOYAL, SLIDES),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,
