@@ -25,6 +25,7 @@ STARTS = {
     "E is dead": (-0.8, 1.5),
 }
 VALLEY = "valley"
+FEW = 9  # dots of a descent on the map
 BATCHES = (1, 3, 10, 30)  # examples of a stochastic loss
 RIDGE, MOVES = 1e-3, (0, 5, 10, 15, 20, 25, 30, 40, 60, 80)  # start of the paths off the saddle; their slider
 DRAWN = ("gradient descent", "momentum", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
@@ -76,7 +77,12 @@ def _hero(net: TwoWeights, descents: dict[str, list[list[float]]]) -> Linked:
         for step in SHOWN
         for a, b in _thinned(walk[: step + 1])
     ]
-    heads = [{"w1": walk[step][0], "w2": walk[step][1], "step": step} for walk in descents.values() for step in SHOWN]
+    marks = [
+        {"w1": a, "w2": b, "step": step}
+        for walk in descents.values()
+        for step in SHOWN
+        for a, b in _thinned(walk[: step + 1], FEW)
+    ]
     valley = [{**point, "path": VALLEY, "step": step} for step in SHOWN for point in orbit(net)]
     return Linked(
         "descents",
@@ -85,8 +91,8 @@ def _hero(net: TwoWeights, descents: dict[str, list[list[float]]]) -> Linked:
         "valley is the same function with the least loss. Where w1 is 0 or less, the unit is dead: the loss is a "
         "plateau, its gradient is 0, and nothing moves.",
         [
-            Figure("loss", "Its loss, and where descents are", "", plane(net), W1, W2,
-                   Contour("loss", "training loss", levels=10, log=True), dots=heads, **moved),
+            Figure("loss", "Its loss, and five descents", "", plane(net), W1, W2,
+                   Contour("loss", "training loss", levels=10, log=True), dots=marks, **moved),
             Figure("trails", "Their paths, and the valley", "", [*trails, *valley], W1, W2, Path(), series="path",
                    series_title="start", **moved),
         ],

@@ -58,7 +58,7 @@ def _drawn(seeds: Sequence[int], starts: int, far: Sequence[float], steps: int) 
     """The parts that need no dataset."""
     surface = {"kind": "surface", "n": 30, "units": [1, 2, 4, 8, 16], "starts": starts, "scale": 0.5, "lr": 0.02,
                "steps": 1000}  # fmt: skip
-    plane = {"kind": "plane", "offsets": list(far), "steps": 200}
+    plane = {"kind": "plane", "offsets": list(far), "steps": min(200, steps)}
     fixed = {"kind": "equal", "n": 200, "steps": steps, "ways": list(WAYS)}
     return [
         *product(surface, seed=seeds),
@@ -75,7 +75,7 @@ WIDTHS = (2, 4, 8, 16, 32, 64, 128)
 def smoke() -> list[Setting]:
     how = {"n": 60, "n_test": 10, "starts": 4, "epochs": 3, "batch": 20, "lr": 0.1}
     cells = [("digits", "true"), ("mnist1d", "random")]
-    return [*_drawn([20], 100, (1e-1, 1e-3), 300), *_starts(how, cells, [20], (NARROW, WIDE))]
+    return [*_drawn([20], 100, (1e-1, 1e-3), 100), *_starts(how, cells, [20], (NARROW, WIDE))]
 
 
 def quick() -> list[Setting]:
