@@ -15,8 +15,8 @@ from truerisk.nets.two_weights import TwoWeights, example_points, two_weights
 from truerisk.training.paths import path, saddle
 
 LOW, HIGH, TICKS = -1.5, 3.0, 37  # the plane of both weights
-SHOWN = (0, 2, 5, 10, 20, 40, 80, 160, 320)  # steps of the slider
-RATE = 0.01
+SHOWN = (0, 5, 10, 20, 40, 80, 160, 320, 640, 1280)  # steps of the slider
+RATE, TICKED = 0.002, 16  # of the descents; points of each path, evenly spaced
 STARTS = {
     "A arrives": (2.6, 2.0),
     "B arrives": (2.4, -1.2),
@@ -25,7 +25,6 @@ STARTS = {
     "E is dead": (-0.8, 1.5),
 }
 VALLEY = "valley"
-FEW = 9  # dots of a descent on the map
 BATCHES = (1, 3, 10, 30)  # examples of a stochastic loss
 RIDGE, MOVES = 1e-3, (0, 5, 10, 15, 20, 25, 30, 40, 60, 80)  # start of the paths off the saddle; their slider
 DRAWN = ("gradient descent", "momentum", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
@@ -36,7 +35,7 @@ def demo(setting: Setting) -> Record:
     """Descents on the two-weight loss and paths off the saddle; the points are the lecture's, whatever the seed."""
     x, y = example_points()
     net = two_weights(x, y)
-    descents = {name: net.descend(*start, RATE, SHOWN[-1]).round(4).tolist() for name, start in STARTS.items()}
+    descents = {name: _spaced(net.descend(*start, RATE, SHOWN[-1])) for name, start in STARTS.items()}
     paths = {name: path(saddle(), (1.0, RIDGE), name, RATES[name], MOVES[-1]).round(5).tolist() for name in DRAWN}
     batches = {str(k): two_weights(x[:k], y[:k]) for k in BATCHES}
     moments = {k: [net.sxx, net.sxy, net.syy] for k, net in batches.items()}
@@ -71,18 +70,14 @@ def orbit(net: TwoWeights, count: int = 25) -> list[dict[str, float]]:
 
 def _hero(net: TwoWeights, descents: dict[str, list[list[float]]]) -> Linked:
     moved: dict[str, Any] = {"slider": Axis("step", "steps of gradient descent"), "starts_at": SHOWN[-1], "group": None}
-    trails = [
-        {"w1": a, "w2": b, "step": step, "path": name}
-        for name, walk in descents.items()
-        for step in SHOWN
-        for a, b in _thinned(walk[: step + 1])
-    ]
     marks = [
-        {"w1": a, "w2": b, "step": step}
-        for walk in descents.values()
-        for step in SHOWN
-        for a, b in _thinned(walk[: step + 1], FEW)
+        {"w1": a, "w2": b, "step": shown, "path": name}
+        for name, walk in descents.items()
+        for shown in SHOWN
+        for step, a, b in walk
+        if step <= shown and (step not in SHOWN or step == shown or not step)  # so far, and where it is
     ]
+    plain = [{name: value for name, value in row.items() if name != "path"} for row in marks]
     valley = [{**point, "path": VALLEY, "step": step} for step in SHOWN for point in orbit(net)]
     return Linked(
         "descents",
@@ -91,19 +86,21 @@ def _hero(net: TwoWeights, descents: dict[str, list[list[float]]]) -> Linked:
         "valley is the same function with the least loss. Where w1 is 0 or less, the unit is dead: the loss is a "
         "plateau, its gradient is 0, and nothing moves.",
         [
-            Figure("loss", "Its loss, and five descents", "", plane(net), W1, W2,
-                   Contour("loss", "training loss", levels=10, log=True), dots=marks, **moved),
-            Figure("trails", "Their paths, and the valley", "", [*trails, *valley], W1, W2, Path(), series="path",
+            Figure("loss", "Its loss: a plateau where w1 < 0", "", plane(net), W1, W2,
+                   Contour("loss", "training loss", levels=10, log=True), dots=plain, **moved),
+            Figure("trails", "Five descents, and the valley", "", [*marks, *valley], W1, W2, Path(), series="path",
                    series_title="start", **moved),
         ],
         claims=("closed-form", "three-eighths"),
     )  # fmt: skip
 
 
-def _thinned(walk: list[list[float]], most: int = 25) -> list[list[float]]:
-    """A path with at most so many points, its ends included."""
-    keep = np.unique(np.linspace(0, len(walk) - 1, min(most, len(walk))).round().astype(int))
-    return [walk[k] for k in keep]
+def _spaced(walk: np.ndarray) -> list[list[float]]:
+    """[step, w1, w2] at the steps of the slider, and at points that divide the path into pieces of equal length."""
+    gone = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(walk, axis=0).T))])
+    even = np.searchsorted(gone, np.linspace(0, gone[-1], TICKED)[:-1])  # of a path that stays, its start
+    keep = sorted({*SHOWN, *even.tolist()})
+    return [[step, *walk[step].round(4).tolist()] for step in keep]
 
 
 def _surface(net: TwoWeights) -> Figure:
