@@ -58,7 +58,7 @@ def _ends(rows: Sequence[Row]) -> Figure:
         "matter.",
         Rows([row for row in rows if row["seed"] == rows[0]["seed"]]).unrolled(loss="losses"),
         WIDTH,
-        Axis("loss", "training loss at the end", log=True),
+        Axis("loss", "end loss", zero=True),
         Points(),
         facet="cell",
         group=None,
