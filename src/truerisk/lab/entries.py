@@ -140,6 +140,18 @@ ENTRIES: dict[str, Entry] = {
         {"smoke": (7, 8), "quick": (42, 8), "medium": (21, 8), "paper": (36, 8)},
         own_data=True,
     ),
+    "batch-size": Entry(
+        "Do large batches end in sharp minima?",
+        "what SGD does",
+        {"smoke": (7, 14), "quick": (45, 11), "medium": (21, 14), "paper": (21, 14)},
+        own_data=True,
+    ),
+    "nonconvex": Entry(
+        "Are networks hard to minimize?",
+        "what SGD does",
+        {"smoke": (9, 14), "quick": (66, 14), "medium": (35, 14), "paper": (25, 14)},
+        own_data=True,
+    ),
     "loss-landscape": Entry(
         "What does a picture of the loss show?",
         "what SGD does",
