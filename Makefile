@@ -43,7 +43,7 @@ certificates: $(VENV)/.test
 	$(BIN)/truerisk lab run rescaling-bounds --scale paper --out benchmarks/records
 	$(BIN)/python -m benchmarks.rescaling_table
 
-# All experiments at quick scale, and docs/verdicts.rst: about half an hour; resumes where it was stopped.
+# All experiments at quick scale, and docs/verdicts.rst: about forty minutes; resumes where it was stopped.
 verdicts: $(VENV)/.test
 	$(BIN)/truerisk lab run --all --out runs
 	$(BIN)/python -m benchmarks.verdicts runs

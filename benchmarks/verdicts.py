@@ -1,6 +1,6 @@
 """The table of the lab's verdicts: docs/verdicts.rst, from the summaries of a run of everything.
 
-Run it with ``make verdicts`` (about half an hour on two cores, it resumes where it was stopped), or after
+Run it with ``make verdicts`` (about forty minutes on two cores, it resumes where it was stopped), or after
 
     truerisk lab run --all --out runs
 

@@ -1,8 +1,7 @@
 """Does a certificate see the second descent? Bounds along a double-descent curve (Belkin et al. 2019).
 
-The model has N random ReLU features and the least-norm readout (`truerisk.nets.random_network`). Its test error peaks
-where N meets the number of training examples, and falls again beyond. Six certificates are asked about it, all from the
-same n examples by `truerisk.certify`, each with delta 0.05 of its own:
+The model has N random ReLU features and the least-norm readout of n examples (`truerisk.nets.random_network`). Its test
+error peaks at N = n. Six certificates, each by `truerisk.certify` with delta 0.05 of its own, are asked about it:
 
     hold-out             the readout of n/2 examples, tested on the others; its threshold is N = n/2
     progressive          readouts of n/2, 0.6n, ..., 0.9n examples, each tested on the next n/10: five thresholds
@@ -291,8 +290,7 @@ EXPERIMENT = Experiment(
     title="Does a certificate see the second descent?",
     about="Test error can peak where a model just fits its training labels, and fall again as the model grows. A "
     "certificate is an upper bound on that error from the training data alone. This experiment computes six of them "
-    "along the curve and compares each one with the measured risk: which follow the second descent, which are blind to "
-    "it, and why.",
+    "along the curve: which follow the second descent, which are blind to it, and why?",
     papers=(BELKIN,),
     grids={"smoke": smoke, "quick": quick, "medium": medium, "paper": paper},
     task=task,

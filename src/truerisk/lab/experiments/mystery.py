@@ -167,7 +167,7 @@ def _moves(factor: str, says: str, *, corner: bool = True, note: str = CONFOUNDE
 def _follows(name: str, measure: str, says: str, least: float = 0.2) -> Claim:
     return Claim(
         name, says, partial(agreement, of=measure), at_least(least, CORRELATION), OURS,
-        "not asked for such a design; Jiang et al. (2020) correlate measures with the gap in theirs",
+        "not known for such a design; Jiang et al. (2020) correlate measures with the gap in theirs",
     )  # fmt: skip
 
 
@@ -199,7 +199,7 @@ CLAIMS = (
     Claim(
         "counting-fails", "The number of parameters does not predict the gap.",
         partial(agreement, of="parameters"), at_most(0.1, CORRELATION), OURS,
-        "not asked for such a design; negative in that of Jiang et al. (2020)",
+        "not known for such a design; negative in that of Jiang et al. (2020)",
     ),
 )  # fmt: skip
 
