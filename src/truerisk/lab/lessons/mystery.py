@@ -168,10 +168,12 @@ def pictures(record: Record) -> Sequence[Exhibit]:
     names = {"1": "small", "2": "twice as large"}
     made = [
         {"step": step, "error": path[part][i], "on": shown, "start": f"{names.get(start, start)} initial weights"}
-        for start, path in record["paths"].items()
+        for start, path in record.get("paths", {}).items()
         for part, shown in (("train", "training examples"), ("valid", "new examples"))
         for i, step in enumerate(path["step"])
     ]
+    if not made:
+        return []
     return [
         Figure(
             "paths",
