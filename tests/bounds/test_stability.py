@@ -232,9 +232,33 @@ def test_smoothness_matters():
         sgd_convex([rate], 1.0, beta, 10)
 
 
+def test_rates_that_fall_within_an_epoch_hold_on_average_only():
+    """One epoch on the loss -y w: the replaced example moves w by 2 rate, whatever the other steps are."""
+    rates = [1.0, 0.1]
+    by_order = [2.0 * rate for rate in rates]  # the replaced example comes first, or last
+    proven = sgd_convex(rates, 1.0, 1.0, 2)
+    assert np.mean(by_order) <= proven < max(by_order)
+
+
+def test_constants_that_no_float_can_square():
+    assert sgd_non_convex(100, 1.0, 1.0, math.inf, 1000) == sgd_non_convex(100, math.inf, 1.0, 1.0, 1000)
+    assert 0.1 <= sgd_non_convex(100, 1.0, 1.0, math.inf, 1000) < 0.1 + 1e-12  # the probability to be seen
+    assert 0.1 <= sgd_non_convex(100, 1.0, 1e200, 1.0, 1000) < 0.1 + 1e-12
+    assert 0.1 <= sgd_non_convex(100, 1e-200, 1.0, 1e-200, 1000) < 0.1 + 1e-12
+    assert 0.001 <= sgd_non_convex(100, 1.0, 1e-200, 1.0, 1000) < 0.001 + 1e-12
+    assert sgd_convex([0.1], 1e200, 1.0, 10) == math.inf
+    assert sgd_strongly_convex(0.1, 1e200, 1.0, 1.0, 10) == math.inf
+    assert sgd_strongly_convex_decaying(1e200, 1.0, 1.0, 1.0, 10) == math.inf
+    assert regularized_stability(math.inf, 1.0, math.inf, 10) == math.inf
+    assert sgd_convex([0.0], math.inf, 1.0, 10) == math.inf
+    assert sgd_distance([0.1], [math.inf], 1.0, 10) == pytest.approx(0.02)
+    assert sgd_distance([0.1, 0.1], [1.0, math.inf], 1.0, 10) == math.inf
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: sgd_distance([0.1], [1.0, 1.0], 1.0, 10), "1 rates and 2 etas"),
         (lambda: uniform_stability(1.5, 0.1, 10, 0.05), "loss is 1.5, but must be at most largest"),
         (lambda: uniform_stability(0.5, -0.1, 10, 0.05), "stability must be at least 0"),
         (lambda: uniform_stability(0.5, 0.1, 0, 0.05), "n must be at least 1"),

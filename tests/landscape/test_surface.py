@@ -189,6 +189,15 @@ def test_doubling_of_a_bowl_is_exact_between_points():
     assert read(bowl(0, 0, 0)).record()["doubling"] is None
 
 
+def test_rounding_is_not_curvature_where_the_window_is_narrow_in_one_direction():
+    """The plane of a nearly straight path: steps up are a hundredth of steps across."""
+    x = np.linspace(-1, 1, 31)
+    y = 0.01 * x
+    bowl = 0.5 + 0.01 * x[None, :] ** 2 + 0.01 * y[:, None] ** 2
+    noisy = bowl * (1 + 1e-7 * np.random.default_rng(0).standard_normal(bowl.shape))
+    assert nonconvex(Surface(x, y, noisy, noisy)) == 0
+
+
 def test_points_that_are_not_finite_are_left_out_of_the_share():
     surface = bowl(1, 0, 1)
     loss = surface.loss.copy()

@@ -10,6 +10,7 @@ from torch import nn
 
 from truerisk.errors import TrueriskError
 from truerisk.training.kfac import KFAC
+from truerisk.training.loop import DivergedError
 
 
 def network(*sizes, bias=True, seed=0):
@@ -197,6 +198,28 @@ def test_other_layers_get_plain_sgd_with_a_note(capsys, monkeypatch):
     before, slope = net[0].weight.detach().clone(), net[0].weight.grad.clone()
     optimizer.step()
     assert torch.allclose(net[0].weight, before - 0.5 * slope)
+
+
+def test_layers_that_work_in_place():
+    X, y = torch.randn(30, 6), torch.arange(30) % 3
+    found = []
+    for inplace in (False, True):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(6, 5), nn.ReLU(inplace), nn.Linear(5, 4), nn.ReLU(inplace), nn.Linear(4, 3))
+        optimizer = KFAC(net, lr=0.1)
+        optimizer.observe(X, y)
+        found.append([M for pair in optimizer.factors for M in pair])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_shared_parameters_and_outputs_that_are_not_finite_are_refused():
+    net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+    net[2].weight = net[0].weight
+    with pytest.raises(TrueriskError, match="share no parameter"):
+        KFAC(net, lr=0.1)
+    net = nn.Linear(2, 2)
+    with pytest.raises(DivergedError, match="outputs that are not finite"):
+        KFAC(net, lr=0.1).observe(torch.full((3, 2), torch.inf))
 
 
 def test_what_is_refused():

@@ -261,6 +261,72 @@ def test_examples_that_change_each_other_are_refused(batch):
             WinsorizedSGD(net, lr=0.1, c=1).step(inputs, batch[1])
 
 
+class Centered(nn.Module):
+    def forward(self, h):
+        return h - h.mean(0)
+
+
+def test_mixing_between_linear_layers_and_in_the_loss_is_refused(batch):
+    """The sum over examples of products is right here: only the parts of single examples are wrong."""
+    net = nn.Sequential(nn.Linear(4, 5), Centered(), nn.Tanh(), nn.Linear(5, 3)).double()
+    with pytest.raises(TrueriskError, match=r"depends on other examples through '0\.weight'"):
+        WinsorizedSGD(net, lr=0.1, c=1).step(*batch)
+    mean = WinsorizedSGD(nn.Linear(4, 3).double(), lr=0.1, c=1, loss=lambda o, t: F.cross_entropy(o, t).expand(len(o)))
+    with pytest.raises(TrueriskError, match="depends on other examples"):
+        mean.step(*batch)
+
+
+def test_gradients_that_cancel_are_not_taken_for_mixing():
+    """At the optimum of a batch its gradient is rounding, which differs between ways to add up."""
+    torch.manual_seed(1)
+    x, y = torch.randn(50, 4), torch.randn(50)
+    w = torch.linalg.lstsq(F.pad(x, (0, 1), value=1.0).double(), y.double()[:, None]).solution[:, 0]
+    net = nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 1, 4), nn.Flatten(0))
+    with torch.no_grad():
+        net[1].weight.copy_(w[None, None, :4])
+        net[1].bias.copy_(w[4:])
+    assert WinsorizedSGD(net, lr=0.1, loss=lambda out, t: (out - t).square()).step(x, y) > 0
+
+
+class BiasTwice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.last(torch.tanh(self.first(x) + self.first.bias))
+
+
+class Fixed(BiasTwice):
+    def forward(self, x):
+        with torch.no_grad():
+            x = self.first(x)
+        return self.last(x)
+
+
+@pytest.mark.parametrize("make", [BiasTwice, Fixed])
+def test_a_bias_in_use_twice_and_a_layer_without_gradients(make, batch):
+    torch.manual_seed(2)
+    net = make().double()
+    _, found = WinsorizedSGD(net, lr=0.1, c=1).gradient(*batch)
+    each = []
+    for x, y in zip(*batch, strict=True):
+        loss = F.cross_entropy(net(x[None]), y[None])
+        own = torch.autograd.grad(loss, list(net.parameters()), allow_unused=True, materialize_grads=True)
+        each.append(own)
+    for k, name in enumerate(dict(net.named_parameters())):
+        expected = winsorized_mean(torch.stack([own[k] for own in each], dim=-1), 1)
+        torch.testing.assert_close(found[name], expected)
+
+
+def test_layers_without_per_example_gradients_are_refused(batch):
+    net = nn.Sequential(
+        nn.Conv1d(1, 2, 2), nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten(), nn.Linear(6, 3)
+    )
+    with pytest.raises(TrueriskError, match="torch cannot compute the gradients of single examples"):
+        WinsorizedSGD(net, lr=0.1, c=1).step(batch[0].float()[:, None], batch[1])
+
+
 def test_small_batches_and_bad_arguments_are_refused(batch):
     net = nn.Linear(4, 3).double()
     before = net.weight.clone()
@@ -269,6 +335,8 @@ def test_small_batches_and_bad_arguments_are_refused(batch):
     for c in (-1, 1.5, True):
         with pytest.raises(TrueriskError, match="c is"):
             WinsorizedSGD(net, lr=0.1, c=c)
+    with pytest.raises(TrueriskError, match="memory is 0 bytes"):
+        WinsorizedSGD(net, lr=0.1, memory=0)
     with pytest.raises(TrueriskError, match="one number for each"):
         WinsorizedSGD(net, lr=0.1, loss=F.cross_entropy).step(*batch)
     with pytest.raises(TrueriskError, match="11 inputs and 10 targets"):

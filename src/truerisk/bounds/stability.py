@@ -24,8 +24,8 @@ al. in the version on arXiv).
 
 **Batches of b > 1.** The replaced example adds 2 rate L / b instead of 2 rate L, and is in a batch with probability b/n
 instead of 1/n: `sgd_convex` and `sgd_strongly_convex` hold as they are, with T counting steps. So they do if every
-epoch visits each example once, in an order that is uniform. `sgd_non_convex` does not: it uses that an example is
-unlikely to be seen early, and the probability that it is grows with b.
+epoch visits each example once, in an order that is uniform. `sgd_strongly_convex_decaying` and `sgd_non_convex` do not
+hold for b > 1: they use that an example is unlikely to be seen early, and the probability that it is grows with b.
 """
 
 import math
@@ -114,15 +114,16 @@ def regularized_stability(slope: Number, kappa: Number, strength: Number, n: Cou
     slope, kappa, strength = (
         _positive(slope, "slope"), _positive(kappa, "kappa"), _positive(strength, "strength")
     )  # fmt: skip
-    return outward(slope * slope * kappa * kappa / (strength * check_count(n)))
+    return _known(slope * slope * kappa * kappa / (strength * check_count(n)))
 
 
 def sgd_convex(rates: Sequence[Number], lipschitz: Number, smoothness: Number, n: Count) -> float:
     r"""Return (2 L^2 / n) sum_t rate_t, the stability of SGD on convex losses (Hardt et al. 2016, Theorem 3.7).
 
     For every example the loss is convex in the weights, its gradient has norm at most L and is Lipschitz with constant
-    `smoothness`, and no rate exceeds 2 / smoothness. If every epoch visits each example once, in batches of one size,
-    it holds for each order and not only on average.
+    `smoothness`, and no rate exceeds 2 / smoothness. After whole epochs, each at one rate, that visit each example once
+    in batches of one size, it holds for each order and not only on average. Rates that fall within an epoch, or an
+    epoch that stops early, give the examples seen first more than the mean.
 
     >>> round(sgd_convex([0.5] * 20, 1.0, 4.0, 100), 12)
     0.2
@@ -130,7 +131,7 @@ def sgd_convex(rates: Sequence[Number], lipschitz: Number, smoothness: Number, n
     steps = [_positive(rate, "rate", zero=True) for rate in rates]
     lipschitz, n = _positive(lipschitz, "lipschitz", zero=True), check_count(n)
     _refuse_rate(max(steps, default=0.0), 2.0 / _positive(smoothness, "smoothness"), "2 / smoothness")
-    return outward(2.0 * lipschitz**2 * math.fsum(steps) / n)
+    return _known(2.0 * lipschitz * lipschitz * math.fsum(steps) / n)
 
 
 def sgd_strongly_convex(rate: Number, lipschitz: Number, smoothness: Number, convexity: Number, n: Count) -> float:
@@ -154,7 +155,7 @@ def sgd_strongly_convex(rate: Number, lipschitz: Number, smoothness: Number, con
             f"convexity is {gamma:g}, but must be at most smoothness, {smoothness:g}; check both constants."
         )
     _refuse_rate(_positive(rate, "rate"), 1.0 / smoothness, "1 / smoothness")
-    return outward(2.0 * lipschitz**2 / (gamma * check_count(n)))
+    return _known(2.0 * lipschitz * lipschitz / (gamma * check_count(n)))
 
 
 def sgd_strongly_convex_decaying(
@@ -163,13 +164,14 @@ def sgd_strongly_convex_decaying(
     r"""Return (2 L^2 + beta M) / (gamma n): as `sgd_strongly_convex`, for rates 1 / (gamma t) (Theorem 3.10).
 
     The first beta/gamma rates are too large for the recursion; an example seen that early adds at most M, `largest`.
+    Each step sees one example.
 
     >>> round(sgd_strongly_convex_decaying(1.0, 4.0, 0.5, 2.0, 100), 12)
     0.2
     """
     lipschitz, gamma = _positive(lipschitz, "lipschitz", zero=True), _positive(convexity, "convexity")
     beta, top = _positive(smoothness, "smoothness"), _positive(largest, "largest")
-    return outward((2.0 * lipschitz**2 + beta * top) / (gamma * check_count(n)))
+    return _known((2.0 * lipschitz * lipschitz + beta * top) / (gamma * check_count(n)))
 
 
 def sgd_non_convex(steps: Count, scale: Number, lipschitz: Number, smoothness: Number, n: Count) -> float:
@@ -187,11 +189,15 @@ def sgd_non_convex(steps: Count, scale: Number, lipschitz: Number, smoothness: N
     0.002914
     """
     n, t = check_count(n, least=2), check_count(steps, "steps")
-    lipschitz, bc = _positive(lipschitz, "lipschitz"), _positive(smoothness, "smoothness") * _positive(scale, "scale")
-    power = 1.0 / (bc + 1.0)
-    early = math.exp(power * math.log(2.0 * float(scale) * lipschitz**2) + bc * power * math.log(t))
-    if early >= t:
+    lipschitz, c = _positive(lipschitz, "lipschitz"), _positive(scale, "scale")
+    bc = _positive(smoothness, "smoothness") * c
+    if not 0.0 < bc < math.inf or lipschitz == math.inf:
         return outward(t / n)
+    power = 1.0 / (bc + 1.0)
+    logarithm = power * (math.log(2.0) + math.log(c) + 2.0 * math.log(lipschitz)) + bc * power * math.log(t)
+    if logarithm >= math.log(t):
+        return outward(t / n)
+    early = math.exp(logarithm)
     return outward(min(t / n, max(1, math.ceil(early * SLACK)) / n + early / (bc * (n - 1))))
 
 
@@ -209,10 +215,18 @@ def sgd_distance(
     """
     n, lipschitz = check_count(n), _positive(lipschitz, "lipschitz", zero=True)
     first, distance = check_count(seen_from, "seen_from", least=0), 0.0
+    if len(rates) != len(etas):
+        raise TrueriskError(f"there are {len(rates)} rates and {len(etas)} etas; give one eta for each rate.")
     for rate, eta in list(zip(rates, etas, strict=True))[first:]:
         kick = 2.0 * _positive(rate, "rate", zero=True) * lipschitz / n
-        distance = outward(_positive(eta, "eta", zero=True) * distance + kick)
+        eta = _positive(eta, "eta", zero=True)
+        distance = _known((eta * distance if distance else 0.0) + kick)
     return distance
+
+
+def _known(value: float) -> float:
+    """Rounded outward; infinite where 0 times infinity leaves nothing known."""
+    return math.inf if math.isnan(value) else outward(value)
 
 
 def _spread(n: int, delta: float) -> float:

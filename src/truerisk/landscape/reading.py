@@ -117,7 +117,7 @@ def nonconvex(surface: Surface, ratio: float = RATIO) -> float:
     1.0
     """
     low, high = curvatures(surface)
-    step = float(surface.x[1] - surface.x[0])
+    step = min(float(side[1] - side[0]) for side in (surface.x, surface.y) if len(side) > 1)
     inner = surface.loss if surface.is_line else surface.loss[1:-1]
     size = np.abs(inner[:, 1:-1]) / step**2
     known = np.isfinite(low) & np.isfinite(high)

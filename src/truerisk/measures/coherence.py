@@ -168,10 +168,11 @@ def _rest(
     weights = dict(module.named_parameters())
     for name in batch.rest:
         rows, found = max(1, memory // (COPIES * 8 * weights[name].numel())), torch.zeros(())
+        norms = torch.zeros(())
         for one in per_example(module, [name], x, y, loss, rows):
-            found = found + one[name].sum(0)
+            found, norms = found + one[name].sum(0), norms + one[name].flatten(1).norm(dim=1).sum()
             yield name, one[name].flatten(1)
-        refuse_mixing(name, found, batch.total[name])
+        refuse_mixing(name, found, batch.total[name], norms)
 
 
 def _ratio(above: Tensor | float, below: Tensor | float) -> float:

@@ -8,8 +8,9 @@ so B gradients of in x out numbers follow from B (in + out) numbers, and
 
     ||dL_i/dW||^2 = ||d_i||^2 ||h_i||^2     <dL_i/dW, V> = d_i^T V h_i.
 
-One forward and one backward pass gives all factors, if the loss is a sum over examples and no example changes the
-outputs of another one. Both are checked: the products must add up to the gradient of the whole batch.
+One forward and one backward pass gives all factors, if no layer lets an example change the loss of another one. Two
+checks: products must add up to the gradient of the whole batch, and the signals of all other examples must be 0 in a
+second pass back from the first loss alone. Mixing before the first layer changes no product, and is not noticed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from truerisk.errors import TrueriskError
 from truerisk.nets.evaluate import quiet_vmap
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # outputs and targets of B examples -> B losses
-CLOSE = 1e-3  # relative distance of two sums of the same gradients in float32
+CLOSE = 1e-3  # distance of two sums of the same gradients in float32, over the sum of their norms
 
 
 @dataclass(frozen=True)
@@ -75,25 +76,37 @@ def signals(module: nn.Module, x: Tensor, y: Tensor, loss: Loss = cross_entropie
 
     def watch(layer: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> None:
         calls[layer].append(given[0].detach())
-        out.register_hook(lambda gradient: deltas.__setitem__(layer, gradient))
+        if out.requires_grad:  # not so inside torch.no_grad()
+            out.register_hook(lambda gradient: deltas.__setitem__(layer, gradient))
 
     hooks = [layer.register_forward_hook(watch) for layer in layers]
     try:
         with torch.enable_grad():
             losses = each_loss(loss, module(x), y, len(x))
-            found = torch.autograd.grad(losses.sum(), list(names), allow_unused=True)
+            found = torch.autograd.grad(losses.sum(), list(names), allow_unused=True, retain_graph=True)
+            whole = dict(deltas)
+            deltas.clear()
+            torch.autograd.grad(losses[0], list(names), allow_unused=True)
     finally:
         for hook in hooks:
             hook.remove()
     total = {name: torch.zeros_like(p) if g is None else g for (p, name), g in zip(names.items(), found, strict=True)}
     covered = []
     for layer in layers:
-        if layer not in deltas or len(calls[layer]) != 1 or calls[layer][0].shape[:-1] != x.shape[:1]:
+        if layer not in whole or len(calls[layer]) != 1 or calls[layer][0].shape[:-1] != x.shape[:1]:
             continue
+        inputs, slopes = calls[layer][0], whole[layer].detach()
+        if layer in deltas and bool((deltas[layer][1:].abs() > 0).any()):
+            raise TrueriskError(
+                f"the loss of an example depends on other examples through {names[layer.weight]!r}; use a network and "
+                "a loss in which examples do not change each other."
+            )
         bias = names.get(layer.bias, "") if layer.bias is not None and owners[layer.bias] == 1 else ""
-        signal = Signal(names[layer.weight], bias, calls[layer][0], deltas[layer].detach())
-        if close(signal.deltas.T @ signal.inputs, total[signal.weight]):
-            covered.append(signal)
+        sizes = slopes.norm(dim=1)
+        if bias and not close(slopes.sum(0), total[bias], sizes):  # in use elsewhere, too
+            bias = ""
+        if close(slopes.T @ inputs, total[names[layer.weight]], sizes * inputs.norm(dim=1)):
+            covered.append(Signal(names[layer.weight], bias, inputs, slopes))
     done = {name for one in covered for name in (one.weight, one.bias)}
     return Batch(losses.detach(), total, covered, [name for name in total if name not in done])
 
@@ -116,7 +129,14 @@ def per_example(
     each = vmap(grad(one_loss), in_dims=(None, 0, 0), randomness="different")
     with quiet_vmap():
         for first in range(0, len(x), rows):
-            yield each(own, x[first : first + rows], y[first : first + rows])
+            try:
+                found = each(own, x[first : first + rows], y[first : first + rows])
+            except RuntimeError as error:
+                raise TrueriskError(
+                    f"torch cannot compute the gradients of single examples at {', '.join(own)} "
+                    f"({str(error).splitlines()[0]}); use layers that torch.func.vmap supports."
+                ) from error
+            yield found
 
 
 def each_loss(loss: Loss, outputs: Tensor, targets: Tensor, count: int) -> Tensor:
@@ -140,14 +160,14 @@ def refuse_batch_norm(module: nn.Module) -> None:
             )
 
 
-def close(one: Tensor, other: Tensor) -> bool:
-    """Whether two sums of the same numbers are equal up to rounding."""
-    return bool((one - other).norm() <= CLOSE * torch.maximum(one.norm(), other.norm()))
+def close(one: Tensor, other: Tensor, norms: Tensor) -> bool:
+    """Whether two sums of gradients with these norms are equal up to rounding; where they cancel, rounding is all."""
+    return bool((one - other).norm() <= CLOSE * norms.sum())
 
 
-def refuse_mixing(name: str, one: Tensor, other: Tensor) -> None:
-    """Two sums of the gradients of a batch must agree: of single examples, and of all at once."""
-    if not close(one, other):
+def refuse_mixing(name: str, one: Tensor, other: Tensor, norms: Tensor) -> None:
+    """Two sums of the gradients of a batch must agree: of single examples with these norms, and of all at once."""
+    if not close(one, other, norms):
         raise TrueriskError(
             f"the gradients of single examples at {name!r} do not add up to that of their batch; use a network without "
             "dropout in which examples do not change each other."

@@ -77,6 +77,8 @@ class KFAC(Optimizer):
         self.inverses: list[tuple[Tensor, Tensor]] = []
         groups: list[dict[str, Any]] = [{"params": _parameters(layer)} for layer in self.layers]
         taken = {id(p) for group in groups for p in group["params"]}
+        if len(taken) < sum(len(group["params"]) for group in groups):
+            raise TrueriskError("K-FAC needs linear layers that share no parameter; use the optimizer shampoo.")
         rest = [p for p in module.parameters() if p.requires_grad and id(p) not in taken]
         if not groups:
             raise TrueriskError("K-FAC needs a linear layer with trainable weights; use the optimizer momentum.")
@@ -88,8 +90,9 @@ class KFAC(Optimizer):
         """Update A and G with a batch. ``labels``: those of the empirical Fisher; by default the network draws them."""
         found: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {layer: [] for layer in self.layers}
 
-        def keep(layer: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> None:
-            found[layer].append((given[0].detach(), out))
+        def keep(layer: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> Tensor:
+            found[layer].append((given[0].detach().clone(), out))
+            return out.clone()  # the network may go on in place, as ReLU(inplace=True) does
 
         handles = [layer.register_forward_hook(keep) for layer in self.layers]
         try:
@@ -100,6 +103,8 @@ class KFAC(Optimizer):
                 handle.remove()
         if any(len(uses) != 1 for uses in found.values()):
             raise TrueriskError("K-FAC needs linear layers that run once per pass; use the optimizer shampoo.")
+        if not bool(logits.isfinite().all()):
+            raise DivergedError("K-FAC has outputs that are not finite numbers; lower the learning rate.")
         if labels is None:
             labels = torch.multinomial(logits.detach().softmax(1), 1, generator=self.generator)[:, 0]
         loss = F.cross_entropy(logits, labels, reduction="sum")  # so g is that of each example, not its share of a mean

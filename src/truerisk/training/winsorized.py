@@ -110,6 +110,8 @@ class WinsorizedSGD(_Robust):
     ) -> None:
         if isinstance(c, bool) or not isinstance(c, int) or c < 0:
             raise TrueriskError(f"c is {c!r}, but must be an integer of at least 0; try c=2.")
+        if memory < 1:
+            raise TrueriskError(f"memory is {memory} bytes, but must be at least 1; try memory=2**26.")
         refuse_batch_norm(model)
         super().__init__(model, lr, loss, momentum, weight_decay)
         self.c, self.memory = c, memory
@@ -168,11 +170,11 @@ class WinsorizedSGD(_Robust):
                 part = slice(left, left + width)
                 each = per_example(self.model, [name], x, y, self.loss, rows)
                 own = torch.cat([one[name].flatten(1)[:, part].clone() for one in each])  # a view would keep all
-                refuse_mixing(name, own.sum(0), total[name].view(-1)[part])
+                refuse_mixing(name, own.sum(0), total[name].view(-1)[part], own.norm(dim=1))
                 flat[part] = winsorized_mean(own.T.contiguous(), self.c)
         for one in per_example(self.model, names, x, y, self.loss, rows) if slices == 1 else ():
             for name, own in one.items():
-                refuse_mixing(name, own.sum(0), total[name])
+                refuse_mixing(name, own.sum(0), total[name], own.flatten(1).norm(dim=1))
                 mean[name] = winsorized_mean(own.movedim(0, -1).contiguous(), self.c)
 
 
