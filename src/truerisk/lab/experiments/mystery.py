@@ -197,7 +197,7 @@ CLAIMS = (
     _follows("curvature-follows", "hessian-trace", "Networks with more curvature have larger gaps."),
     _follows("norms-follow", "spectral-product", "Networks with a larger product of spectral norms have larger gaps."),
     Claim(
-        "counting-fails", "The number of parameters does not predict the gap.",
+        "counting-fails", "Networks with more parameters do not have larger gaps.",
         partial(agreement, of="parameters"), at_most(0.1, CORRELATION), OURS,
         "not known for such a design; negative in that of Jiang et al. (2020)",
     ),

@@ -183,7 +183,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         "no-order",
-        "Fewer updates do not mean fewer errors: over optimizers, their rank correlation is at most 0.5.",
+        "Fewer updates go with fewer errors weakly at most: over optimizers, their rank correlation is at most 0.5.",
         order,
         at_most(0.5, CORRELATION),
         OURS,

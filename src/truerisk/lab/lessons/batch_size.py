@@ -226,9 +226,9 @@ LESSON = Lesson(
     findings=(
         Finding(
             ("twin-sharpness",),
-            "Rescaling makes the same function up to {0.mean} as sharp; its errors stay.",
-            "Rescaling makes the same function {0.mean} as sharp, less than a thousand times.",
-            "Rescaling makes the same function about {0.mean} as sharp.",
+            "Of twins with the same function, the sharpest is {0.mean} as sharp.",
+            "The sharpest twin of a function is {0.mean} as sharp as the flattest.",
+            "Of twins with the same function, the sharpest is about {0.mean} as sharp.",
         ),
     ),
     demo=demo,

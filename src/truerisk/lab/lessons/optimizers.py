@@ -1,4 +1,4 @@
-"""The lesson of `optimizers`: fewer updates to the same training loss do not mean fewer errors on new examples."""
+"""The lesson of `optimizers`: fewer updates to the same training loss say little about errors on new examples."""
 
 from __future__ import annotations
 
