@@ -45,6 +45,7 @@ def test_the_manual_quotes_what_the_example_prints(tmp_path):
     assert same in printed.split("optimally rescaled")[0]  # to the printed digit
 
 
+@pytest.mark.long
 def test_the_example_runs_without_a_download(tmp_path):
     printed = run("digits", tmp_path / "orbit.html")
     assert "optimally rescaled" in printed

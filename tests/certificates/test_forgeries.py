@@ -234,6 +234,7 @@ def test_a_decoder_that_knows_the_answer(noise, memorizer, tmp_path):
         assert caught.value.risk_bound > 0.8
 
 
+@pytest.mark.long
 def test_another_processor_is_not_called_a_forger(tmp_path):
     """Certified with the vector instructions of this machine, verified without any: the last digits may differ."""
     truerisk.certify("mlp:16", "digits", method="pac-bayes-kl", epochs=3).save(tmp_path / "split")

@@ -187,6 +187,7 @@ def test_upper_ends_are_rounded_up(run, files):
 # ---- printed commands ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_printed_certify_command_certifies(run, shell, tmp_path):
     """Pasted into a shell as it stands: a trained network on digits."""
     digits = load("digits")

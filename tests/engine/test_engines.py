@@ -210,6 +210,7 @@ def test_a_task_that_always_kills_its_process_is_blamed_alone(toy, tmp_path):
     assert [row["number"] for row in result.rows] == [0, 1, 3, 4]
 
 
+@pytest.mark.long
 def test_dask_equals_inline_bit_for_bit(cluster, tmp_path):
     """A real experiment, networks trained and all, on two workers of a real scheduler."""
     inline = lab.run("random-labels", "smoke", engine="inline", out=tmp_path / "inline")

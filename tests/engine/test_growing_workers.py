@@ -24,6 +24,7 @@ def growing() -> int:
     return os.getpid()
 
 
+@pytest.mark.long
 def test_a_worker_that_has_grown_is_replaced_even_where_warnings_are_errors():
     with Engine("local", 2) as engine:
         first = {engine.submit(small).result(timeout=60)}

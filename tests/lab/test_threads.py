@@ -21,6 +21,7 @@ print(json.dumps(call(experiment.task, setting, fingerprint(experiment.task)).re
 """
 
 
+@pytest.mark.long
 def test_a_task_gives_the_same_bits_whatever_the_environment_allows():
     def record(threads):
         env = os.environ | {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}

@@ -82,6 +82,7 @@ def test_small_inputs_are_refused(shape):
     assert builtin("cosnet", (1, 8, 8), 4)(torch.rand(2, 1, 8, 8)).shape == (2, 4)
 
 
+@pytest.mark.long
 def test_it_certifies_in_a_short_file(tmp_path):
     cert = truerisk.certify("mirrored-cosnet:8-12", "digits", method="description-length", epochs=20)
     assert cert.risk_bound < 0.7, "digits can be learnt"

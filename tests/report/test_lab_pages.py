@@ -224,6 +224,7 @@ def test_every_figure_compiles(lab_result):
             assert vega["marks"] or vega["layout"]
 
 
+@pytest.mark.long
 def test_specs_follow_the_schema(lab_result):
     alt = pytest.importorskip("altair")
     for figure in lab_result.experiment.lesson.figures(lab_result.rows):

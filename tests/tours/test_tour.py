@@ -73,6 +73,7 @@ class Named(nn.Module):
         return {"one": self.head(x.flatten(1)), "two": self.head(x.flatten(1))}
 
 
+@pytest.mark.long
 def test_an_own_network_that_cannot_memorize(tmp_path):
     """Three units do not fit random labels: the text says so, after all attempts; data and model are asked for."""
     digits = load("digits")
