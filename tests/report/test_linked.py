@@ -7,6 +7,7 @@ import pytest
 
 from truerisk.errors import TrueriskError
 from truerisk.lab import Axis, Bars, Figure, Line, Linked, Map, Rule, Switch
+from truerisk.lab.marks import Regions
 from truerisk.report.lab.figures import WIDTHS, at_start, lab_spec, static_svg
 from truerisk.report.lab.keys import DOT, PANEL, SLIDE
 from truerisk.report.lab.linked import drawables, linked_rows, linked_spec, linked_svg
@@ -124,6 +125,19 @@ def test_linked_specs_follow_the_schema(width, medium):
     panels = spec["hconcat" if width >= 600 else "vconcat"]
     assert [panel["title"]["text"] for panel in panels] == [["Fit"], ["Errors"]]
     assert [panel["transform"] for panel in panels] == [[{"filter": f"datum.{PANEL} === {k}"}] for k in (0, 1)]
+
+
+def test_classes_of_regions_and_series_have_scales_of_their_own():
+    """One color scale for both would mix their names; Vega warns of it."""
+    slider, places = Axis("s", "s"), [(x, y, s) for x in (0, 1) for y in (0, 1) for s in (0, 1)]
+    cells = [{"x": x, "y": y, "s": s, "class": str(x)} for x, y, s in places]
+    rows = [{"x": x, "y": y, "s": s, "on": "new" if x else "old"} for x, y, s in places]
+    axes = Axis("x", "x"), Axis("y", "y")
+    plane = Figure("p", "P", "p.", cells, *axes, Regions("class"), slider=slider, group=None)
+    lines = Figure("l", "L", "l.", rows, *axes, Line(), series="on", series_title="on", slider=slider, group=None)
+    linked = Linked("b", "B", "b.", [plane, lines])
+    assert linked_spec(linked, drawables(linked), 820)["resolve"]["scale"]["color"] == "independent"
+    assert "resolve" not in linked_spec(BOTH, drawables(BOTH), 820)
 
 
 def test_linked_rows_say_which_panel_they_are_of():

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from truerisk.errors import TrueriskError
 from truerisk.lab.figure import Linked
+from truerisk.lab.marks import Regions
 from truerisk.report.lab.figures import (
     GAP,
     Medium,
@@ -69,7 +70,11 @@ def linked_spec(
     spec = frame(panels[0], params(*series), medium == "file")
     if medium == "file":
         spec["title"] = title_of(linked.title, panels[0], width)
-    return spec | {"hconcat" if beside else "vconcat": views, "spacing": GAP}
+    # classes of regions are no series: they have colors, shapes, and a legend of their own
+    apart = dict.fromkeys(("color", "shape", "fill", "stroke"), "independent")
+    mixed = any(isinstance(figure.mark, Regions) for figure in linked.figures)
+    own_scales = {"resolve": {"scale": apart}} if mixed else {}
+    return spec | {"hconcat" if beside else "vconcat": views, "spacing": GAP, **own_scales}
 
 
 def linked_svg(linked: Linked, drawn: Sequence[Drawable], width: int, hero: bool = False) -> str:
